@@ -1,0 +1,41 @@
+// Input distributions: text to a small program that makes any element of a tensor alone, the same bits on every device.
+//
+// The grammar is that of `gen` in a task (docs/tasks.md). A program is plain data: it is copied to the device as it is and run by
+// `generate_element` (inputs/generate.h, single source for CPU and CUDA), once an element.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "verifier/problem/problem.h"
+
+namespace kbench::inputs {
+
+struct Instruction { std::uint8_t op; std::uint8_t a; std::uint16_t b; std::uint32_t pad; double value; };
+
+inline constexpr int kInstructionsMax = 96;
+inline constexpr int kStackMax = 16;
+inline constexpr int kRankMax = 6;
+
+struct Program {
+  Instruction code[kInstructionsMax];
+  std::int32_t length;
+  std::int32_t rank;
+  std::int64_t shape[kRankMax];
+  std::uint32_t tensor;   // index in the problem: keeps the draws of two tensors apart
+  DType dtype;
+};
+
+struct BadGenerator : std::runtime_error { using std::runtime_error::runtime_error; };  // names the text and the place
+
+// The program for one tensor at one shape. `reads` names other tensors it refers to ($name); the caller passes their addresses to
+// the device in that order.
+struct Compiled { Program program; std::vector<std::string> reads; };
+Compiled compile(const Problem& problem, const Tensor& tensor, const Dims& dims);
+
+// The order in which a problem's inputs must be made ($name before its reader).
+std::vector<std::size_t> order(const Problem& problem);
+
+}  // namespace kbench::inputs
