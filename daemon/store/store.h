@@ -116,7 +116,7 @@ class Store {
   virtual bool append_event(const std::string& id, int attempt, std::int64_t attempt_seq, const std::string& type,
                             const std::string& json) = 0;
   virtual bool finish(const std::string& id, int attempt, const Outcome& outcome, int attempts_max) = 0;
-  virtual int expire_leases() = 0;                     // back to queued, or failed when the budget is spent; how many
+  virtual int expire_leases(int attempts_max) = 0;     // back to queued, or failed when the budget is spent; how many
   virtual std::vector<Lease> leases_of(const std::string& grader) = 0;      // without files; after a restart
   virtual bool release(const std::string& id, int attempt) = 0;             // back to queued at once, not counted as a failure
 
@@ -126,7 +126,16 @@ class Store {
   virtual void on_claimable(std::function<void()> callback) = 0;
 };
 
+struct Options {
+  int group_size_max = 64;                             // writes that one commit makes durable at most
+  int readers = 4;                                     // connections for reads
+  std::chrono::milliseconds busy_timeout{5'000};       // for another process that holds the database
+  std::chrono::milliseconds retry_delay{2'000};        // before the second attempt; doubles with each failure,
+  std::chrono::milliseconds retry_delay_max{60'000};   // up to this
+  std::function<Millis()> now;                         // empty: the system's clock
+};
+
 // Runs the migrations; refuses a database newer than it knows, naming both versions.
-std::unique_ptr<Store> open_sqlite(const std::string& path);
+std::unique_ptr<Store> open_sqlite(const std::string& path, const Options& options = {});
 
 }  // namespace kbench::store

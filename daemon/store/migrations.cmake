@@ -1,0 +1,13 @@
+# Writes OUT, a C++ file that holds the text of every migration in FOLDER in order of its number.
+file(GLOB files ${FOLDER}/*.sql)
+list(SORT files)
+set(text "// Generated from daemon/store/migrations.\n#include \"daemon/store/migrations.h\"\n\nnamespace kbench::store {\nconst std::vector<Migration>& migrations() {\n  static const std::vector<Migration> all{\n")
+foreach(file ${files})
+  get_filename_component(name ${file} NAME)
+  string(REGEX MATCH "^[0-9]+" number ${name})
+  math(EXPR version "${number}")
+  file(READ ${file} sql)
+  string(APPEND text "      {${version}, \"${name}\", R\"sql(${sql})sql\"},\n")
+endforeach()
+string(APPEND text "  };\n  return all;\n}\n}  // namespace kbench::store\n")
+file(WRITE ${OUT} "${text}")
