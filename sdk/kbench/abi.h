@@ -1,8 +1,9 @@
 // The binary contract between a task, its reference and a submission. Plain C, so that any language can meet it.
 //
-// A task's arguments are one struct, `kbench_args`, generated into the task's `task.h`. Every field takes one 8-byte slot, in this order:
-// dims (long long), then scalars (float, double or long long, each alignas(8)), then tensors (pointers): inputs and in-out tensors in
-// the order of the definition, then the pure outputs. Tensors are row-major, contiguous, last index fastest, 256-byte aligned.
+// A task's arguments are one struct, `kbench_args`, generated into the task's `task.h`. Every field takes one 8-byte
+// slot, in this order: dims (long long), then scalars (float, double or long long, each alignas(8)), then tensors
+// (pointers): inputs and in-out tensors in the order of the definition, then the pure outputs. Tensors are row-major,
+// contiguous, last index fastest, 256-byte aligned.
 #pragma once
 
 #ifdef __cplusplus
@@ -11,20 +12,21 @@ extern "C" {
 
 struct kbench_args;  // generated: task.h
 
-// cuda: a cudaStream_t, the stream to launch on (work on other streams must be joined to it, or finished, before return).
-// cpu: null.
+// cuda: a cudaStream_t, the stream to launch on (work on other streams must be joined to it, or finished, before
+// return). cpu: null.
 typedef void* kbench_stream;
 
-// What a submission exports. 0 means done (cuda: everything enqueued on `stream`; the worker synchronises). Anything else ends
-// the grading as a runtime error and the number is shown to the submitter.
-// int kbench_run(const struct kbench_args* args, kbench_stream stream);
+// What a submission exports. 0 means done (cuda: everything enqueued on `stream`; the worker synchronises). Anything
+// else ends the grading as a runtime error and the number is shown to the submitter. int kbench_run(const struct
+// kbench_args* args, kbench_stream stream);
 
 // What a reference may use. Filled by the verifier; never seen by a submission.
 struct kbench_exec {
   void* context;
   // Runs body(arg, begin, end) over [0, n) cut into ranges, on all cores; returns when all are done. CPU only.
   void (*run)(void* context, long long n, void (*body)(void* arg, long long begin, long long end), void* arg);
-  // Memory of the device, uninitialised, 256-byte aligned, freed by the verifier after the call. Null means out of memory.
+  // Memory of the device, uninitialised, 256-byte aligned, freed by the verifier after the call. Null means out of
+  // memory.
   void* (*scratch)(void* context, unsigned long long bytes);
   kbench_stream stream;  // CUDA only
 };
