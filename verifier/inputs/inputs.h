@@ -1,7 +1,8 @@
 // Input distributions: text to a small program that makes any element of a tensor alone, the same bits on every device.
 //
-// The grammar is that of `gen` in a task (docs/tasks.md). A program is plain data: it is copied to the device as it is and run by
-// `generate_element` (inputs/generate.h, single source for CPU and CUDA), once an element.
+// The grammar is that of `gen` in a task (docs/tasks.md). A program is plain data: it is copied to the device as it is
+// and run by `generate_store` (inputs/generate.h, single source for CPU and CUDA), once an element; then, if it has
+// rows, by `finish_row`, once a row.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +14,58 @@
 
 namespace kbench::inputs {
 
-struct Instruction { std::uint8_t op; std::uint8_t a; std::uint16_t b; std::uint32_t pad; double value; };
+struct Instruction {
+  std::uint8_t op;
+  std::uint8_t a;
+  std::uint16_t b;
+  std::uint32_t pad;
+  double value;
+};
 
 inline constexpr int kInstructionsMax = 96;
 inline constexpr int kStackMax = 16;
+inline constexpr int kRegistersMax = 8;
 inline constexpr int kRankMax = 6;
+inline constexpr int kReadsMax = 8;
 
-struct Program {
-  Instruction code[kInstructionsMax];
-  std::int32_t length;
-  std::int32_t rank;
-  std::int64_t shape[kRankMax];
-  std::uint32_t tensor;   // index in the problem: keeps the draws of two tensors apart
-  DType dtype;
+// What is done to each row after its elements have been made, in place: things an element alone cannot know.
+enum class Finish : std::uint8_t {
+  none,
+  raw_bits,
+  softmax,
+  l2norm,
+  sort_up,
+  sort_down,
+  cumsum,
+  prefix,
+  sizes,
+  offsets
 };
 
-struct BadGenerator : std::runtime_error { using std::runtime_error::runtime_error; };  // names the text and the place
+struct Program {
+  Instruction
+      code[kInstructionsMax];  // [0, length): an element; [length, total_length): applied to each after the finish
+  std::int32_t length, total_length;
+  std::int32_t rank;
+  std::int64_t shape[kRankMax];
+  std::int64_t elements;
+  std::uint32_t tensor;  // index in the problem: keeps the draws of two tensors apart
+  DType dtype;
+  Finish finish;                  // raw_bits needs no rows: elements are random bits
+  std::int64_t rows, row_length;  // rows is 0 where there is nothing to finish
+  double finish_arguments[4];     // cumsum: chunk; sizes and offsets: count, total, least, largest
+};
 
-// The program for one tensor at one shape. `reads` names other tensors it refers to ($name); the caller passes their addresses to
-// the device in that order.
-struct Compiled { Program program; std::vector<std::string> reads; };
+struct BadGenerator : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};  // names the text and the place
+
+// The program for one tensor at one shape. `reads` names other tensors it refers to ($name); the caller passes their
+// addresses to the device in that order.
+struct Compiled {
+  Program program;
+  std::vector<std::string> reads;
+};
 Compiled compile(const Problem& problem, const Tensor& tensor, const Dims& dims);
 
 // The order in which a problem's inputs must be made ($name before its reader).
