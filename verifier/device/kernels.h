@@ -9,13 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#ifndef KB_HD  // sdk/kbench/types.h defines the same
-#ifdef __CUDACC__
-#define KB_HD __host__ __device__
-#else
-#define KB_HD
-#endif
-#endif
+#include "kbench/types.h"
 
 namespace kbench::verify {
 
@@ -24,11 +18,11 @@ inline constexpr std::uint64_t kChunkBytes = 4096;  // the unit of a snapshot's 
 inline constexpr std::uint64_t kGuardBytes = 64 * 1024;  // guard band, each side of a shared tensor
 inline constexpr int kFeistelRounds = 6;
 
-KB_HD inline std::uint64_t words_of(std::uint64_t bytes) { return (bytes + kWordBytes - 1) / kWordBytes; }
-KB_HD inline std::uint64_t chunks_of(std::uint64_t bytes) { return (bytes + kChunkBytes - 1) / kChunkBytes; }
+KB_HD std::uint64_t words_of(std::uint64_t bytes) { return (bytes + kWordBytes - 1) / kWordBytes; }
+KB_HD std::uint64_t chunks_of(std::uint64_t bytes) { return (bytes + kChunkBytes - 1) / kChunkBytes; }
 
 // A bijection of 64 bits that mixes well (splitmix64's finaliser).
-KB_HD inline std::uint64_t mix64(std::uint64_t x) {
+KB_HD std::uint64_t mix64(std::uint64_t x) {
   x ^= x >> 30;
   x *= 0xbf58476d1ce4e5b9ULL;
   x ^= x >> 27;
@@ -37,11 +31,11 @@ KB_HD inline std::uint64_t mix64(std::uint64_t x) {
 }
 
 // A word of a keyed stream: two rounds, so that neither the key nor other words follow from some of them by inspection.
-KB_HD inline std::uint64_t keyed_word(std::uint64_t key, std::uint64_t index) {
+KB_HD std::uint64_t keyed_word(std::uint64_t key, std::uint64_t index) {
   return mix64(mix64(index * 0x9e3779b97f4a7c15ULL + key) ^ key);
 }
 
-KB_HD inline std::uint64_t word_at(const std::byte* data, std::uint64_t bytes, std::uint64_t index) {
+KB_HD std::uint64_t word_at(const std::byte* data, std::uint64_t bytes, std::uint64_t index) {
   const std::uint64_t at = index * kWordBytes;
   std::uint64_t word = 0;
   if (at + kWordBytes <= bytes) {
@@ -56,7 +50,7 @@ KB_HD inline std::uint64_t word_at(const std::byte* data, std::uint64_t bytes, s
   return word;
 }
 
-KB_HD inline void put_word(std::byte* data, std::uint64_t bytes, std::uint64_t index, std::uint64_t word) {
+KB_HD void put_word(std::byte* data, std::uint64_t bytes, std::uint64_t index, std::uint64_t word) {
   const std::uint64_t at = index * kWordBytes;
   if (at + kWordBytes <= bytes) {
 #ifdef __CUDA_ARCH__
@@ -71,13 +65,12 @@ KB_HD inline void put_word(std::byte* data, std::uint64_t bytes, std::uint64_t i
 
 // Poison: random bytes by key and offset. Random, so that a submission cannot tell poison from an output it has already
 // written.
-KB_HD inline void poison_word(std::byte* data, std::uint64_t bytes, std::uint64_t index, std::uint64_t key) {
+KB_HD void poison_word(std::byte* data, std::uint64_t bytes, std::uint64_t index, std::uint64_t key) {
   put_word(data, bytes, index, keyed_word(key, index));
 }
 
 // How many bytes of this word are no longer the poison.
-KB_HD inline int unpoisoned_in_word(const std::byte* data, std::uint64_t bytes, std::uint64_t index,
-                                    std::uint64_t key) {
+KB_HD int unpoisoned_in_word(const std::byte* data, std::uint64_t bytes, std::uint64_t index, std::uint64_t key) {
   const std::uint64_t left = bytes - index * kWordBytes;
   const int count = left < kWordBytes ? static_cast<int>(left) : static_cast<int>(kWordBytes);
   const std::uint64_t difference = word_at(data, bytes, index) ^ keyed_word(key, index);
@@ -89,10 +82,10 @@ KB_HD inline int unpoisoned_in_word(const std::byte* data, std::uint64_t bytes, 
 // Hash of a region: the sum, modulo 2^64, of hash_word over all words, through hash_end. A sum, so that threads add in
 // any order; position-dependent, so that swapped words show. The key is the device's secret: without it nobody can
 // prepare a collision.
-KB_HD inline std::uint64_t hash_word(std::uint64_t key, std::uint64_t index, std::uint64_t word) {
+KB_HD std::uint64_t hash_word(std::uint64_t key, std::uint64_t index, std::uint64_t word) {
   return mix64(word ^ keyed_word(key, index));
 }
-KB_HD inline std::uint64_t hash_end(std::uint64_t key, std::uint64_t bytes, std::uint64_t sum) {
+KB_HD std::uint64_t hash_end(std::uint64_t key, std::uint64_t bytes, std::uint64_t sum) {
   return mix64(sum + keyed_word(key ^ 0x5851f42d4c957f2dULL, bytes));
 }
 
@@ -104,13 +97,13 @@ struct Permutation {
   std::uint32_t half_bits;
 };
 
-KB_HD inline Permutation permutation(std::uint64_t count, std::uint64_t key) {
+KB_HD Permutation permutation(std::uint64_t count, std::uint64_t key) {
   std::uint32_t half_bits = 1;
   while (half_bits < 32 && (1ULL << (2 * half_bits)) < count) ++half_bits;
   return {count, key, half_bits};
 }
 
-KB_HD inline std::uint64_t permuted(const Permutation& p, std::uint64_t index) {
+KB_HD std::uint64_t permuted(const Permutation& p, std::uint64_t index) {
   const std::uint64_t mask = (1ULL << p.half_bits) - 1;
   do {
     std::uint64_t left = index >> p.half_bits, right = index & mask;
@@ -125,8 +118,8 @@ KB_HD inline std::uint64_t permuted(const Permutation& p, std::uint64_t index) {
 }
 
 // Copies chunk `index` in the secret order; `thread` of `threads` takes its share of 8-byte words (cpu: 0 of 1).
-KB_HD inline void copy_chunk(std::byte* to, const std::byte* from, std::uint64_t bytes, const Permutation& order,
-                             std::uint64_t index, std::uint32_t thread, std::uint32_t threads) {
+KB_HD void copy_chunk(std::byte* to, const std::byte* from, std::uint64_t bytes, const Permutation& order,
+                      std::uint64_t index, std::uint32_t thread, std::uint32_t threads) {
   const std::uint64_t start = permuted(order, index) * kChunkBytes;
   const std::uint64_t length = bytes - start < kChunkBytes ? bytes - start : kChunkBytes;
   for (std::uint64_t word = thread; word < words_of(length); word += threads)
