@@ -1,10 +1,11 @@
 // Comparison rules: does an output match its reference, element by element, all of them?
 //
-// A rule is a few device passes over (got, expected) and a decision on the sums they return. The passes are single source
-// (compare/passes.h), the decision is plain host code, so a rule is tested without a device.
+// A rule is a few device passes over (got, expected) and a decision on the sums they return. The passes are single
+// source (compare/passes.h), the decision is plain host code, so a rule is tested without a device.
 //   exact                          bits equal
-//   near(scale=row|tensor|outer [,precision=p])   |y-r| <= tolerance.max * u * (|r| + s) for all, rms(y-r) <= tolerance.rms * u * rms(r)
-//   elem(max [,floor])  abs(tol)  tight(tol)  codes(decode; flips<=p)  rows(rule; share>=q)  delta(..)  finite(rule)
+//   near(scale=row|tensor|outer [,precision=p])   |y-r| <= tolerance.max * u * (|r| + s) for all, rms(y-r) <=
+//   tolerance.rms * u * rms(r) elem(max [,floor])  abs(tol)  tight(tol)  codes(decode; flips<=p)  rows(rule; share>=q)
+//   delta(..)  finite(rule)
 // A NaN or infinity where the reference has none fails every rule.
 #pragma once
 
@@ -15,25 +16,31 @@
 
 #include "verifier/problem/problem.h"
 
-namespace kbench::verify { class Device; struct Region; }
+namespace kbench::verify {
+class Device;
+struct Region;
+}  // namespace kbench::verify
 
 namespace kbench::compare {
 
 struct Outcome {
   bool equal = false;
-  std::string reason;             // for a submitter: "y: 3 of 4096 elements differ; first at [0,17]: got 1.5, expected 1.25"
-  std::int64_t wrong = 0;         // elements outside the rule
-  std::int64_t first = -1;        // flat index of the first of them
-  double max_error = 0;           // in the rule's units: 1 is the edge of the tolerance
-  double rms_error = 0;           // likewise
+  std::string reason;       // for a submitter: "y: 3 of 4096 elements differ; first at [0,17]: got 1.5, expected 1.25"
+  std::int64_t wrong = 0;   // elements outside the rule
+  std::int64_t first = -1;  // flat index of the first of them
+  double max_error = 0;     // in the rule's units: 1 is the edge of the tolerance
+  double rms_error = 0;     // likewise
 };
 
-struct BadRule : std::runtime_error { using std::runtime_error::runtime_error; };
+struct BadRule : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 class Rule {
  public:
   virtual ~Rule() = default;
-  // got and expected are regions of the device's memory; `initial` is an in-out tensor's content before the call, else empty.
+  // got and expected are regions of the device's memory; `initial` is an in-out tensor's content before the call, else
+  // empty.
   virtual Outcome judge(verify::Device& device, const Tensor& tensor, const Dims& dims, const verify::Region& got,
                         const verify::Region& expected, const verify::Region& initial) const = 0;
 };
