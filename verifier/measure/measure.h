@@ -1,0 +1,150 @@
+// What a measurement means: the schedule before it, the judgement of its evidence, the numbers after it. No device, no
+// clock, no I/O; every constant of the protocol's statistics is here. Times are in us, work in flops or bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verifier/device/device.h"
+#include "verifier/problem/problem.h"
+
+namespace kbench::measure {
+
+inline constexpr int kWorkerRuns = 5;  // fresh processes; each yields one reward, the result is their median
+inline constexpr int kUnscored =
+    3;  // first repetitions of a shape in a run: checked, not scored (clocks, caches, paging)
+inline constexpr int kScored = 15;
+inline constexpr int kRepetitions = kUnscored + kScored;
+inline constexpr int kCalibrationRepetitions = 18;  // a shape and trusted worker; as many of them unscored as above
+inline constexpr double kVoidShareMax = 0.10;       // of a worker run's repetitions
+inline constexpr int kHardwareVoidsMax = 2;         // worker runs that hardware slowdown may void, a grading
+inline constexpr double kCheckBudgetSeconds = 10;   // of references and comparisons, a grading
+inline constexpr int kComparedMin = 2;              // a shape and worker run, whatever the reference costs
+inline constexpr double kIntervalCoverage = 0.95;   // of the order-statistics interval
+inline constexpr double kPeakTolerance = 1.02;
+inline constexpr int kOddShapes = 2;  // drawn a grading
+inline constexpr int kOddDraws = 64;  // attempts to find dims that the definition admits
+
+// --- Statistics
+// -------------------------------------------------------------------------------------------------------------------
+
+struct Summary {
+  int count = 0;
+  double median = 0;
+  double low = 0, high = 0;  // distribution-free interval of the median from order statistics, at least
+                             // kIntervalCoverage where n allows
+  double mad = 0;            // median absolute deviation, unscaled
+  double min = 0, max = 0;
+};
+double median(std::vector<double> values);  // throws std::invalid_argument when empty; infinities sort last
+Summary summarise(const std::vector<double>& values);
+// Ranks (from 1) of the narrowest symmetric interval with the coverage; (1, n) where n is too small for it.
+std::pair<int, int> interval_ranks(int n, double coverage);
+
+// --- Calibration
+// ------------------------------------------------------------------------------------------------------------------
+
+// What a trusted worker costs at one shape: its windows less what its own kernel took.
+struct Calibration {
+  double empty_us = 0, writing_us = 0;  // medians of both variants
+  double overhead_us = 0;               // the smaller: subtracted from every window
+  double stretch_us = 0;                // quiescence to A, median
+  double start_us = 0;                  // launch of the snapshot to its start: the larger of the variants' medians
+};
+struct NotCredible : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};  // an infrastructure fault
+// The first kUnscored of each are dropped. Throws NotCredible for overheads that are not finite or negative.
+Calibration calibrate(std::span<const verify::Repetition> empty, std::span<const verify::Repetition> writing);
+
+// --- Judgement
+// --------------------------------------------------------------------------------------------------------------------
+
+enum class Breach : std::uint8_t { none, quiescence, stretch, early_done };
+std::string_view name_of(Breach breach);
+Breach breach_of(const verify::Repetition& repetition, const Calibration& calibration, const verify::Bounds& bounds);
+
+struct Sample {
+  int shape = 0;
+  bool scored = false, compared = false;
+  Breach breach = Breach::none;
+  double time_us = 0;  // infinite when a rule was broken
+  verify::Repetition evidence;
+};
+// window - overhead, or infinity.
+Sample judge(const verify::Repetition& repetition, const Calibration& calibration, const verify::Bounds& bounds);
+
+bool too_many_void(std::span<const Sample> samples);  // more than kVoidShareMax
+
+// --- Schedule
+// ---------------------------------------------------------------------------------------------------------------------
+
+// Secret numbers. The default is getrandom(2); tests bring their own.
+class Secrets {
+ public:
+  virtual ~Secrets() = default;
+  virtual std::uint64_t next();
+  std::uint64_t below(std::uint64_t bound);  // uniform
+};
+
+struct Keys {
+  std::uint64_t seed = 0, poison = 0, order = 0;
+};
+Keys draw_keys(Secrets& secrets);
+
+struct Planned {
+  int shape = 0;
+  bool scored = false, compared = false;
+  Keys keys;
+};
+struct RunPlan {
+  std::vector<Keys> prepare;         // one a shape
+  std::vector<Planned> repetitions;  // shapes interleaved in secret order
+};
+// `compared` says how many repetitions a shape and run are compared: see compared_per_run.
+RunPlan draw_run(Secrets& secrets, int shapes, const std::vector<int>& compared);
+
+// How many of each shape's kRepetitions are compared in each run: all while one check of each shape costs few enough
+// seconds, else as many as the budget admits, equally for all shapes, at least kComparedMin. `sets_max` bounds the
+// snapshots of one run kept at a time: kept[s] of bytes[s] each within bytes_free. Throws NotCredible when even
+// kComparedMin do not fit.
+std::vector<int> compared_per_run(const std::vector<double>& check_seconds,
+                                  const std::vector<std::uint64_t>& snapshot_bytes, std::uint64_t bytes_free);
+
+// Dims drawn from the problem's odd ranges; nullopt when it has none or no draw was admissible.
+std::optional<Shape> draw_odd(Secrets& secrets, const Problem& problem, int index);
+
+// --- Reward
+// -----------------------------------------------------------------------------------------------------------------------
+
+struct RunResult {
+  double reward = 0;            // TFLOP/s or GB/s
+  std::vector<Summary> shapes;  // of the scored times
+};
+// Credited work of all shapes over the sum of their medians. Throws NotCredible for a median that is not finite or not
+// positive.
+RunResult reward_of(std::span<const Sample> samples, const std::vector<double>& work, Metric metric);
+
+struct Result {
+  double reward = 0, low = 0, high = 0;
+};
+Result result_of(const std::vector<double>& rewards);  // median, min, max
+
+// What a GPU can do at most: operations per clock and unit by kind ("bf16"), bytes a memory clock.
+struct Peaks {
+  std::map<std::string, double> operations;
+  double memory_bytes = 0;
+};
+// In the metric's unit; nullopt when it is not known for this bound or device.
+std::optional<double> peak_of(const verify::Facts& facts, const Peaks& peaks, const std::string& bound);
+// Whether a value cannot be a measurement of the credited work. factor: the problem's; 0 means no guard.
+bool above_peak(double value, std::optional<double> peak, double factor);
+
+}  // namespace kbench::measure

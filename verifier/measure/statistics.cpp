@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "verifier/measure/measure.h"
+
+namespace kbench::measure {
+namespace {
+
+double median_of_sorted(const std::vector<double>& sorted) {
+  const std::size_t n = sorted.size();
+  if (n % 2 == 1) return sorted[n / 2];
+  return sorted[n / 2 - 1] + (sorted[n / 2] - sorted[n / 2 - 1]) / 2;
+}
+
+std::vector<double> each(std::span<const verify::Repetition> repetitions, double (*value)(const verify::Repetition&)) {
+  std::vector<double> values;
+  for (std::size_t i = kUnscored; i < repetitions.size(); ++i) values.push_back(value(repetitions[i]));
+  return values;
+}
+
+double start_us(const verify::Repetition& r) { return r.start_us; }
+double stretch_us(const verify::Repetition& r) { return r.stretch_us; }
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) throw std::invalid_argument("the median of nothing");
+  std::sort(values.begin(), values.end());
+  return median_of_sorted(values);
+}
+
+std::pair<int, int> interval_ranks(int n, double coverage) {
+  // P(x(k) <= median <= x(n+1-k)) = 1 - 2 P(Binomial(n, 1/2) < k).
+  double probability = std::pow(0.5, n), below = 0;
+  int k = 0;
+  while (k < n / 2 && 1 - 2 * (below + probability) >= coverage) {
+    below += probability;
+    probability *= static_cast<double>(n - k) / (k + 1);
+    ++k;
+  }
+  return k == 0 ? std::pair{1, n} : std::pair{k, n + 1 - k};
+}
+
+Summary summarise(const std::vector<double>& values) {
+  if (values.empty()) throw std::invalid_argument("the summary of nothing");
+  std::vector<double> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  Summary summary;
+  summary.count = static_cast<int>(sorted.size());
+  summary.median = median_of_sorted(sorted);
+  const auto [low, high] = interval_ranks(summary.count, kIntervalCoverage);
+  summary.low = sorted[static_cast<std::size_t>(low - 1)];
+  summary.high = sorted[static_cast<std::size_t>(high - 1)];
+  summary.min = sorted.front();
+  summary.max = sorted.back();
+  std::vector<double> deviations;
+  for (const double value : sorted)
+    deviations.push_back(value == summary.median ? 0 : std::abs(value - summary.median));
+  summary.mad = median(deviations);
+  return summary;
+}
+
+Calibration calibrate(std::span<const verify::Repetition> empty, std::span<const verify::Repetition> writing) {
+  if (empty.size() <= kUnscored || writing.size() <= kUnscored)
+    throw std::invalid_argument("too few repetitions to calibrate");
+  Calibration result;
+  result.empty_us = median(each(empty, [](const verify::Repetition& r) { return r.window_us - r.worker_us; }));
+  result.writing_us = median(each(writing, [](const verify::Repetition& r) { return r.window_us - r.worker_us; }));
+  result.overhead_us = std::min(result.empty_us, result.writing_us);
+  if (!std::isfinite(result.empty_us) || !std::isfinite(result.writing_us) || result.overhead_us < 0) {
+    throw NotCredible("the calibrated overhead is " + std::to_string(result.overhead_us) + " us");
+  }
+  std::vector<double> stretches = each(empty, stretch_us);
+  const std::vector<double> more = each(writing, stretch_us);
+  stretches.insert(stretches.end(), more.begin(), more.end());
+  result.stretch_us = median(stretches);
+  result.start_us = std::max(median(each(empty, start_us)), median(each(writing, start_us)));
+  return result;
+}
+
+std::string_view name_of(Breach breach) {
+  switch (breach) {
+    case Breach::none:
+      return "none";
+    case Breach::quiescence:
+      return "quiescence";
+    case Breach::stretch:
+      return "stretch";
+    case Breach::early_done:
+      return "early_done";
+  }
+  return "?";
+}
+
+// Each comparison is written so that a NaN breaks it.
+Breach breach_of(const verify::Repetition& repetition, const Calibration& calibration, const verify::Bounds& bounds) {
+  if (!(repetition.quiescence_us <= bounds.quiescence_us_max)) return Breach::quiescence;
+  if (!(repetition.stretch_us <= calibration.stretch_us * bounds.stretch_ratio_max)) return Breach::stretch;
+  if (!(repetition.start_us <= calibration.start_us + bounds.start_excess_us_max)) return Breach::early_done;
+  return Breach::none;
+}
+
+Sample judge(const verify::Repetition& repetition, const Calibration& calibration, const verify::Bounds& bounds) {
+  Sample sample;
+  sample.evidence = repetition;
+  sample.breach = breach_of(repetition, calibration, bounds);
+  sample.time_us = sample.breach == Breach::none ? repetition.window_us - calibration.overhead_us
+                                                 : std::numeric_limits<double>::infinity();
+  return sample;
+}
+
+bool too_many_void(std::span<const Sample> samples) {
+  const auto broken =
+      std::count_if(samples.begin(), samples.end(), [](const Sample& s) { return s.breach != Breach::none; });
+  return static_cast<double>(broken) > kVoidShareMax * static_cast<double>(samples.size());
+}
+
+}  // namespace kbench::measure
