@@ -1,9 +1,10 @@
-// What every attack on raw-cuda/segmented-exclusive-scan starts from: an honest kernel, the same for all, and what they share.
-// kBreach is what an attack returns when it got at something it must not get at. It ends the grading as a runtime error,
-// which no attack's expect.toml admits: a breach is never silent.
+// What every attack on raw-cuda/segmented-exclusive-scan starts from: an honest kernel, the same for all, and what they
+// share. kBreach is what an attack returns when it got at something it must not get at. It ends the grading as a
+// runtime error, which no attack's expect.toml admits: a breach is never silent.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "task.h"
 

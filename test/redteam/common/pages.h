@@ -1,5 +1,5 @@
-// Finds the two protocol pages in the worker's own address space, as any attacker can: they are shared memfds, the one from the
-// verifier starts with a magic number, and the other one is the only writable mapping of one page.
+// Finds the two protocol pages in the worker's own address space, as any attacker can: they are shared memfds, the one
+// from the verifier starts with a magic number, and the other one is the only writable mapping of one page.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// A right and plain kernel for norm-rope-fusion/fused-residual-add-rmsnorm, with the knobs by which the tolerance surfers turn it wrong.
+// A right and plain kernel for norm-rope-fusion/fused-residual-add-rmsnorm, with the knobs by which the tolerance
+// surfers turn it wrong.
 #pragma once
 
 #include <cmath>
@@ -8,7 +9,7 @@
 struct Knobs {
   long long skipped_columns = 0;  // at the end of the sum of squares
   bool sum_of_x_alone = false;
-  int mantissa_bits = 7;          // of y; bf16 has 7
+  int mantissa_bits = 7;  // of y; bf16 has 7
 };
 
 inline float shortened(float value, int bits) {

@@ -1,4 +1,5 @@
-// A thread writes garbage to the protocol's page all the time: epochs from the future, unknown states, NaN, no end of text.
+// A thread writes garbage to the protocol's page all the time: epochs from the future, unknown states, NaN, no end of
+// text.
 #include <cstdlib>
 #include <thread>
 

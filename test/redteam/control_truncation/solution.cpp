@@ -23,7 +23,7 @@ static bool tampered(const std::string& path) {
   bool breach = false;
   if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_nlink == 0) {
     breach = ftruncate(fd, 0) == 0 || ftruncate(fd, s.st_size + 4096) == 0;
-    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, s.st_size);   // zeroes what the worker may write anyway
+    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, s.st_size);  // zeroes what the worker may write anyway
     breach = breach || fcntl(fd, F_ADD_SEALS, 0) == 0;
   }
   close(fd);

@@ -33,7 +33,7 @@ static bool shared_memory() {
   return false;
 }
 
-static bool abstract_socket() {   // a process that outlives its worker run would hold the name
+static bool abstract_socket() {  // a process that outlives its worker run would hold the name
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   std::memcpy(name.sun_path, "\0kb-mark", 8);
@@ -54,7 +54,8 @@ extern "C" int kbench_run(const kbench_args* a, kbench_stream) {
   static bool first = true;
   if (first) {
     first = false;
-    for (const char* folder : {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/run/lock", "/artefact", "/kbench/out", "/tests", "/"})
+    for (const char* folder : {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/run/lock", "/artefact",
+                               "/kbench/out", "/tests", "/"})
       if (found_or_left(folder)) return kBreach;
     if (const char* home = std::getenv("HOME"); home && found_or_left(home)) return kBreach;
     if (shared_memory() || abstract_socket()) return kBreach;

@@ -1,4 +1,5 @@
-// Remembers outputs by a fingerprint of 64 sampled words of the inputs, and by pointer, and copies when it has seen them.
+// Remembers outputs by a fingerprint of 64 sampled words of the inputs, and by pointer, and copies when it has seen
+// them.
 #include <cstring>
 #include <map>
 #include <vector>

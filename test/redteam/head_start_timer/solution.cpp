@@ -1,5 +1,5 @@
-// As head_start, and wakes itself while the verifier holds it stopped: a timer whose signal is SIGCONT, a pipe whose O_ASYNC signal is
-// SIGCONT, and a child that sends it.
+// As head_start, and wakes itself while the verifier holds it stopped: a timer whose signal is SIGCONT, a pipe whose
+// O_ASYNC signal is SIGCONT, and a child that sends it.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

@@ -18,10 +18,12 @@
 static bool hurt(pid_t pid) {
   if (kill(pid, 0) == 0 || kill(pid, SIGKILL) == 0 || kill(pid, SIGSTOP) == 0) return true;
   if (syscall(SYS_tgkill, pid, pid, SIGKILL) == 0) return true;
-  if (ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 || ptrace(PTRACE_ATTACH, pid, nullptr, nullptr) == 0) return true;
+  if (ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 || ptrace(PTRACE_ATTACH, pid, nullptr, nullptr) == 0)
+    return true;
   char byte = 0;
   iovec mine{&byte, 1}, theirs{reinterpret_cast<void*>(0x400000), 1};
-  if (process_vm_readv(pid, &mine, 1, &theirs, 1, 0) > 0 || process_vm_writev(pid, &mine, 1, &theirs, 1, 0) > 0) return true;
+  if (process_vm_readv(pid, &mine, 1, &theirs, 1, 0) > 0 || process_vm_writev(pid, &mine, 1, &theirs, 1, 0) > 0)
+    return true;
   rlimit none{0, 0};
   if (prlimit(pid, RLIMIT_AS, &none, nullptr) == 0) return true;
   if (setpriority(PRIO_PROCESS, id_t(pid), 19) == 0) return true;
@@ -48,7 +50,8 @@ extern "C" int kbench_run(const kbench_args* a, kbench_stream) {
       while (const dirent* entry = readdir(entries)) {
         const pid_t pid = std::atoi(entry->d_name);
         struct stat s{};
-        if (pid <= 0 || stat(("/proc/" + std::string(entry->d_name)).c_str(), &s) != 0 || s.st_uid == getuid()) continue;
+        if (pid <= 0 || stat(("/proc/" + std::string(entry->d_name)).c_str(), &s) != 0 || s.st_uid == getuid())
+          continue;
         if (hurt(pid)) return kBreach;
       }
       closedir(entries);

@@ -1,6 +1,9 @@
-// Compiles if, and only if, something private can be seen while compiling; otherwise an honest kernel that looks again when it runs.
-#if __has_include("/tests/reference.h") || __has_include("/tests/task.json") || __has_include("/kbench/tests/task.json") || \
-    __has_include("/var/run/docker.sock") || __has_include("/etc/shadow-")
+// Compiles if, and only if, something private can be seen while compiling; otherwise an honest kernel that looks again
+// when it runs.
+#if __has_include("/tests/reference.h") || __has_include("/tests/task.json") ||                                 \
+                                                         __has_include("/kbench/tests/task.json") ||            \
+                                                                       __has_include("/var/run/docker.sock") || \
+                                                                                     __has_include("/etc/shadow-")
 #define SEEN_WHILE_COMPILING 1
 #else
 #define SEEN_WHILE_COMPILING 0
@@ -14,8 +17,9 @@
 
 extern "C" int kbench_run(const kbench_args* a, kbench_stream) {
   if (SEEN_WHILE_COMPILING) return kBreach;
-  for (const char* path : {"/tests/reference.h", "/tests/task.json", "/tests/reference-cpu.so", "/kbench/tests/task.json", "/etc/shadow",
-                           "/var/run/docker.sock", "/kbench/out/events.ndjson", "/kbench/report/report.sock"}) {
+  for (const char* path :
+       {"/tests/reference.h", "/tests/task.json", "/tests/reference-cpu.so", "/kbench/tests/task.json", "/etc/shadow",
+        "/var/run/docker.sock", "/kbench/out/events.ndjson", "/kbench/report/report.sock"}) {
     const int fd = open(path, O_RDONLY | O_NONBLOCK);
     if (fd >= 0) return kBreach;
   }

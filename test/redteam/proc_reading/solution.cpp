@@ -40,14 +40,17 @@ extern "C" int kbench_run(const kbench_args* a, kbench_stream) {
       while (const dirent* entry = readdir(entries)) {
         const std::string process = "/proc/" + std::string(entry->d_name);
         struct stat s{};
-        if (std::atoi(entry->d_name) <= 0 || std::atoi(entry->d_name) == getpid() || stat(process.c_str(), &s) != 0) continue;
+        if (std::atoi(entry->d_name) <= 0 || std::atoi(entry->d_name) == getpid() || stat(process.c_str(), &s) != 0)
+          continue;
         if (s.st_uid != getuid() && shows(process)) return kBreach;
       }
       closedir(entries);
     }
-    for (const char* path : {"/proc/kcore", "/proc/kmsg", "/proc/sysrq-trigger", "/dev/mem", "/dev/kmsg", "/dev/sda", "/dev/vda"})
+    for (const char* path :
+         {"/proc/kcore", "/proc/kmsg", "/proc/sysrq-trigger", "/dev/mem", "/dev/kmsg", "/dev/sda", "/dev/vda"})
       if (readable(path)) return kBreach;
-    if (open("/proc/sys/kernel/core_pattern", O_WRONLY) >= 0 || open("/sys/fs/cgroup/memory/memory.limit_in_bytes", O_WRONLY) >= 0)
+    if (open("/proc/sys/kernel/core_pattern", O_WRONLY) >= 0 ||
+        open("/sys/fs/cgroup/memory/memory.limit_in_bytes", O_WRONLY) >= 0)
       return kBreach;
   }
   return honest(*a);

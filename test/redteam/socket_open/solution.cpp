@@ -19,7 +19,7 @@ static bool reaches(const char* address, int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
   if (fd < 0) return false;
   const bool out = connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0 || errno == EINPROGRESS;
-  const bool refused = errno == ECONNREFUSED;   // on the loopback: nobody listens, which is as it should be
+  const bool refused = errno == ECONNREFUSED;  // on the loopback: nobody listens, which is as it should be
   close(fd);
   return out && !refused;
 }
@@ -39,7 +39,8 @@ extern "C" int kbench_run(const kbench_args* a, kbench_stream) {
   if (first) {
     first = false;
     if (reaches("1.1.1.1", 80) || reaches("172.17.0.1", 8700) || reaches("127.0.0.1", 8700)) return kBreach;
-    for (const char* path : {"/kbench/report/report.sock", "/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock"})
+    for (const char* path :
+         {"/kbench/report/report.sock", "/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock"})
       if (talks_to(path)) return kBreach;
     if (socket(AF_PACKET, SOCK_RAW, 0) >= 0 || socket(AF_INET, SOCK_RAW, IPPROTO_ICMP) >= 0) return kBreach;
   }

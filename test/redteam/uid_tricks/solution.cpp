@@ -30,7 +30,8 @@ extern "C" int kbench_run(const kbench_args* a, kbench_stream) {
     if (getuid() == 0 || geteuid() == 0 || getgid() == 0) return kBreach;
     const uid_t mine = getuid();
     for (const uid_t other : {uid_t(0), mine + 1, mine - 1}) {
-      if (setuid(other) == 0 || seteuid(other) == 0 || setresuid(other, other, other) == 0 || setgid(other) == 0) return kBreach;
+      if (setuid(other) == 0 || seteuid(other) == 0 || setresuid(other, other, other) == 0 || setgid(other) == 0)
+        return kBreach;
       const gid_t group = other;
       if (setgroups(1, &group) == 0) return kBreach;
     }
