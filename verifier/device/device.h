@@ -89,7 +89,7 @@ struct Repetition {
   double worker_us = 0;            // what the worker says its call took; evidence only
 };
 
-// The worker, as a device's window needs it. Implemented by process/worker_process.h.
+// The worker, as a device's window needs it. Implemented by process/process.h.
 class Peer {
  public:
   virtual ~Peer() = default;

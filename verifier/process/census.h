@@ -1,0 +1,24 @@
+// Who runs under a uid, by /proc. Inside the folder only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace kbench::process {
+
+struct Thread {
+  char state = '?';            // R S D T t Z X I as in /proc/<pid>/status
+  std::int64_t run_ns = -1;    // on a processor so far; -1: this kernel does not say
+  std::uint64_t switches = 0;  // context switches, voluntary and not
+  bool halted() const { return state == 'T' || state == 't' || state == 'Z' || state == 'X'; }
+};
+
+// Threads by id of all processes of which any uid (real, effective, saved) is `uid`.
+std::map<pid_t, Thread> threads_of(uid_t uid);
+// Processes of the uid that are not zombies.
+std::vector<pid_t> living_of(uid_t uid);
+
+}  // namespace kbench::process

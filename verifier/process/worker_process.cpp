@@ -1,0 +1,291 @@
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "verifier/process/census.h"
+#include "verifier/process/cleaner.h"
+#include "verifier/process/oom.h"
+#include "verifier/process/output.h"
+#include "verifier/process/process.h"
+#include "verifier/process/spawn.h"
+#include "verifier/protocol/futex.h"
+#include "verifier/protocol/packet.h"
+
+namespace kbench::process {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using verify::Ended;
+
+namespace {
+
+constexpr auto kNap = 2ms;  // asleep at most that long before looking whether the worker still lives
+constexpr std::int64_t kStoppedRunNs =
+    50'000;  // a stopped thread's last steps into the stop may still be counted; no more
+constexpr std::uint64_t kStoppedSwitches = 1;  // the same, where the kernel does not say how long a thread ran
+constexpr auto kSleepersGrace = 20ms;          // after that a thread in uninterruptible sleep counts as stopped
+
+// The hostile page, copied once. Nothing looks at the page itself but for the epoch.
+struct Answer {
+  std::uint32_t done = 0, status = 0;
+  std::int32_t code = 0;
+  float call_us = 0;
+  char text[sizeof(protocol::FromWorker::text)] = {};
+};
+
+bool ran(const Thread& before, const Thread& now) {
+  if (before.run_ns >= 0 && now.run_ns >= 0) return now.run_ns > before.run_ns + kStoppedRunNs;
+  return now.switches > before.switches + kStoppedSwitches;
+}
+
+}  // namespace
+
+struct WorkerProcess::State {
+  explicit State(const Command& asked)
+      : command(asked),
+        to_page("kbench-to-worker", Page::Writer::verifier),
+        from_page("kbench-from-worker", Page::Writer::worker),
+        output(asked.limits.output_bytes),
+        to(new(to_page.data()) protocol::ToWorker{protocol::kMagic, protocol::kVersion, 0, protocol::Call::prepare, 0}),
+        from(static_cast<protocol::FromWorker*>(from_page.data())) {}
+
+  Command command;
+  Page to_page, from_page;
+  Output output;
+  protocol::ToWorker* to;
+  protocol::FromWorker* from;
+  std::unique_ptr<Cleaner> cleaner;
+  pid_t pid = -1;
+  std::uint64_t oom_kills_before = 0;
+
+  std::uint32_t accepted = 0;  // the epoch last accepted as done
+  Answer answer;
+  std::string violation;
+  ExitFacts facts;
+  bool stopped = false;
+  std::map<pid_t, Thread> at_stop;
+
+  std::uint32_t epoch_seen() const { return from->done.load(std::memory_order_acquire); }
+  void violated(const std::string& how);
+  bool reap(int options);
+  Ended await(std::uint32_t epoch, std::chrono::nanoseconds deadline);
+  Ended accept(std::uint32_t epoch);
+  void copy_answer();
+  void confirm_stopped();
+  void check_still_stopped();
+};
+
+void WorkerProcess::State::violated(const std::string& how) {
+  if (violation.empty()) violation = how;
+  if (!facts.ended) {
+    facts.killed_by_us = true;
+    ::kill(pid, SIGKILL);
+  }
+}
+
+// True once the process is gone. A waitid for our own child: no pid can be mistaken.
+bool WorkerProcess::State::reap(int options) {
+  if (facts.ended || pid < 0) return true;
+  int status = 0;
+  pid_t got;
+  do got = waitpid(pid, &status, options);
+  while (got < 0 && errno == EINTR);
+  if (got != pid) return false;
+  facts.ended = true;
+  if (WIFEXITED(status)) facts.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) facts.signal = WTERMSIG(status);
+  facts.out_of_memory = oom_kills() > oom_kills_before;
+  return true;
+}
+
+// Reads fields one by one through volatile, so that the compiler reads each once; the worker may change them meanwhile,
+// and then gets whatever mixture it made.
+void WorkerProcess::State::copy_answer() {
+  const volatile char* source = reinterpret_cast<const volatile char*>(from_page.data());
+  char raw[sizeof(protocol::FromWorker)];
+  for (std::size_t i = 0; i < sizeof raw; ++i) raw[i] = source[i];
+  static_assert(sizeof(Answer) == sizeof(protocol::FromWorker));
+  std::memcpy(&answer, raw, sizeof answer);
+}
+
+Ended WorkerProcess::State::accept(std::uint32_t epoch) {
+  copy_answer();
+  const auto status = static_cast<protocol::Status>(answer.status);
+  const bool ready = epoch == 0 && (status == protocol::Status::ready || status == protocol::Status::failed);
+  const bool called = epoch != 0 && (status == protocol::Status::done || status == protocol::Status::refused ||
+                                     status == protocol::Status::failed);
+  if (answer.done != epoch || (!ready && !called)) {
+    violated("status " + std::to_string(answer.status) + " for epoch " + std::to_string(answer.done) + " while " +
+             std::to_string(epoch) + " was asked");
+    return Ended::died;
+  }
+  if (!std::isfinite(answer.call_us) || answer.call_us < 0) answer.call_us = 0;
+  accepted = epoch;
+  return status == protocol::Status::ready || status == protocol::Status::done ? Ended::done : Ended::refused;
+}
+
+// Waits until the page says `epoch` (0: until it says ready or failed).
+Ended WorkerProcess::State::await(std::uint32_t epoch, std::chrono::nanoseconds deadline) {
+  const auto start = Clock::now();
+  const auto spin_end = start + command.limits.spin;
+  for (;;) {
+    if (!violation.empty()) return Ended::died;
+    const std::uint32_t seen = epoch_seen();
+    const std::uint32_t status = __atomic_load_n(&from->status, __ATOMIC_ACQUIRE);
+    if (epoch == 0 ? status != 0 : seen == epoch) return accept(epoch);
+    if (seen != accepted) {
+      violated("done for epoch " + std::to_string(seen) + " while " + std::to_string(epoch) + " was asked");
+      return Ended::died;
+    }
+    const auto now = Clock::now();
+    if (now < spin_end) {
+      protocol::cpu_pause();
+      continue;
+    }
+    // Looked at once more after the process is gone: it may have answered and ended.
+    if (reap(WNOHANG)) return epoch != 0 && epoch_seen() == epoch ? accept(epoch) : Ended::died;
+    if (now - start >= deadline) return Ended::timed_out;
+    protocol::futex_wait(&from->done, seen, std::chrono::nanoseconds(kNap).count());
+  }
+}
+
+void WorkerProcess::State::confirm_stopped() {
+  const auto start = Clock::now();
+  for (;;) {
+    std::map<pid_t, Thread> now = threads_of(command.uid);
+    bool halted = true;
+    for (const auto& [tid, thread] : now) {
+      // A parent in vfork sleeps uninterruptibly until its stopped child executes.
+      const auto before = at_stop.find(tid);
+      const bool asleep = thread.state == 'D' && Clock::now() - start > kSleepersGrace && before != at_stop.end() &&
+                          before->second.switches == thread.switches;
+      halted &= thread.halted() || asleep;
+    }
+    at_stop = std::move(now);
+    if (halted) return;
+    if (Clock::now() - start > command.limits.stop_deadline) return violated("processes would not stop");
+  }
+}
+
+// A process can have a timer send it SIGCONT: stopped once is not stopped for good.
+void WorkerProcess::State::check_still_stopped() {
+  for (const auto& [tid, thread] : threads_of(command.uid)) {
+    const auto before = at_stop.find(tid);
+    if (before == at_stop.end() || ran(before->second, thread) || (!thread.halted() && thread.state != 'D'))
+      return violated("ran while stopped");
+  }
+}
+
+std::unique_ptr<WorkerProcess> WorkerProcess::start(const Command& command, const protocol::Setup& setup,
+                                                    const std::vector<int>& buffers) {
+  auto state = std::make_unique<State>(command);
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+    throw ProcessFault(std::string("socketpair: ") + strerror(errno));
+  std::vector<int> fds{state->to_page.fd(), state->from_page.fd()};
+  fds.insert(fds.end(), buffers.begin(), buffers.end());
+  // The packet waits in the socket; the verifier's end can be closed before the worker has read it, and nothing is ever
+  // read from it.
+  const int error = protocol::send_setup(pair[0], setup, fds.data(), static_cast<int>(fds.size()));
+  close(pair[0]);
+  try {
+    if (error != 0) throw ProcessFault(std::string("set-up message: ") + strerror(error));
+    state->oom_kills_before = oom_kills();
+    if (command.can_stop) state->cleaner = std::make_unique<Cleaner>(command.uid);
+    state->pid = spawn(command, pair[1], state->output.write_end());
+  } catch (...) {
+    close(pair[1]);
+    throw;
+  }
+  close(pair[1]);
+  state->output.close_write_end();
+  return std::unique_ptr<WorkerProcess>(new WorkerProcess(std::move(state)));
+}
+
+WorkerProcess::WorkerProcess(std::unique_ptr<State> state) : state_(std::move(state)) {}
+WorkerProcess::~WorkerProcess() { kill(); }
+
+Ended WorkerProcess::wait_ready(std::chrono::nanoseconds deadline) { return state_->await(0, deadline); }
+
+void WorkerProcess::select(protocol::Call call, std::uint32_t shape) {
+  state_->to->call = call;
+  state_->to->shape = shape;
+}
+
+std::uint32_t WorkerProcess::next_epoch() const { return state_->accepted + 1; }
+
+std::uint32_t* WorkerProcess::go_word() { return reinterpret_cast<std::uint32_t*>(&state_->to->go); }
+
+void WorkerProcess::go(std::uint32_t epoch) {
+  if (state_->epoch_seen() != state_->accepted)
+    state_->violated("done for epoch " + std::to_string(epoch) + " before it began");
+  state_->to->go.store(epoch, std::memory_order_release);
+  wake();
+}
+
+void WorkerProcess::wake() { protocol::futex_wake(&state_->to->go); }
+
+Ended WorkerProcess::wait_done(std::uint32_t epoch, std::chrono::nanoseconds deadline) {
+  return state_->await(epoch, deadline);
+}
+
+double WorkerProcess::worker_us() { return static_cast<double>(state_->answer.call_us); }
+
+void WorkerProcess::stop() {
+  State& s = *state_;
+  if (!s.cleaner) throw ProcessFault("this worker was started without a cleaner");
+  if (!s.violation.empty()) return;
+  if (s.stopped) return s.check_still_stopped();
+  if (!s.cleaner->signal_all(SIGSTOP, s.command.limits.stop_deadline)) return s.violated("killed or held the cleaner");
+  s.at_stop.clear();
+  s.confirm_stopped();
+  s.stopped = true;
+}
+
+void WorkerProcess::resume() {
+  State& s = *state_;
+  if (!s.violation.empty() || !s.stopped) return;
+  s.stopped = false;
+  if (!s.cleaner->signal_all(SIGCONT, s.command.limits.stop_deadline)) s.violated("killed or held the cleaner");
+}
+
+protocol::Status WorkerProcess::status() const { return static_cast<protocol::Status>(state_->answer.status); }
+int WorkerProcess::code() const { return state_->answer.code; }
+std::string WorkerProcess::text() const {
+  const char* text = state_->answer.text;
+  return escaped({text, strnlen(text, sizeof state_->answer.text)}, 4 * sizeof state_->answer.text);
+}
+std::string WorkerProcess::violation() const { return state_->violation; }
+
+void WorkerProcess::leave() {
+  state_->to->go.store(protocol::kStop, std::memory_order_release);
+  wake();
+  if (state_->stopped) resume();
+  const auto end = Clock::now() + state_->command.limits.leave_grace;
+  while (!state_->reap(WNOHANG) && Clock::now() < end) std::this_thread::sleep_for(1ms);
+  kill();
+}
+
+void WorkerProcess::kill() {
+  if (state_->reap(WNOHANG)) return;
+  state_->facts.killed_by_us = true;
+  ::kill(state_->pid, SIGKILL);
+  state_->reap(0);
+}
+
+ExitFacts WorkerProcess::exit_facts() {
+  state_->reap(WNOHANG);
+  return state_->facts;
+}
+
+std::string WorkerProcess::output() const { return state_->output.text(); }
+pid_t WorkerProcess::pid() const { return state_->pid; }
+
+}  // namespace kbench::process

@@ -1,0 +1,17 @@
+// The CUDA driver as the worker's library needs it, found at run time: builds and runs without CUDA. Inside the folder
+// only.
+#pragma once
+
+#include <cstdint>
+
+namespace kbench::worker {
+
+// All return 0 or a CUresult; kNoDriver when libcuda.so.1 or a symbol of it is missing.
+inline constexpr int kNoDriver = 100;
+
+int cuda_open(void** stream);                               // device 0: primary context, made current; a stream
+int cuda_map(int fd, std::uint64_t bytes, void** address);  // an exported allocation; the descriptor stays the caller's
+int cuda_synchronize();                                     // all work of this context
+const char* cuda_error_name(int result);
+
+}  // namespace kbench::worker
