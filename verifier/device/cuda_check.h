@@ -1,5 +1,5 @@
-// CUDA errors as exceptions, and the few driver functions the verifier needs, found at run time: a verifier with CUDA compiled in
-// still starts on a host without a driver.
+// CUDA errors as exceptions, and the few driver functions the verifier needs, found at run time: a verifier with CUDA
+// compiled in still starts on a host without a driver.
 #pragma once
 
 #include <cuda.h>

@@ -9,13 +9,12 @@
 #include <thread>
 
 #include "kbench/abi.h"
-#include "verifier/compare/passes.h"
 #include "verifier/device/cuda_check.h"
 #include "verifier/device/cuda_kernels.cuh"
 #include "verifier/device/cuda_memory.h"
+#include "verifier/device/cuda_passes.h"
 #include "verifier/device/device.h"
 #include "verifier/device/nvml.h"
-#include "verifier/inputs/generate.h"
 #include "verifier/protocol/protocol.h"
 
 namespace kbench::verify {
@@ -24,25 +23,22 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kQuiescenceUsMax = 500;      // 12 us when nothing of the worker's is resident, > 1 ms otherwise
+constexpr double kQuiescenceUsMax = 500;  // 12 us when nothing of the worker's is resident, > 1 ms otherwise
 constexpr double kStretchRatioMax = 1.25;
-constexpr double kStartExcessUsMax = 50;      // 145-158 us behind a finished worker, the whole kernel behind one that is not
-constexpr int kEvictFactor = 4;               // times the L2's size
-constexpr auto kSnapshotStart = 20s;          // a snapshot that does not start by then: the GPU is lost
+constexpr double kStartExcessUsMax =
+    50;                               // 145-158 us behind a finished worker, the whole kernel behind one that is not
+constexpr int kEvictFactor = 4;       // times the L2's size
+constexpr auto kSnapshotStart = 20s;  // a snapshot that does not start by then: the GPU is lost
 constexpr int kCanaryRounds = 400'000;
 constexpr std::uint64_t kCanaryBytes = 256ull << 20;
-constexpr int kReadsMax = 8;                  // other tensors a generator may refer to
 
-struct Reads { const void* at[kReadsMax]; };
-
-__global__ void fill_kernel(const __grid_constant__ inputs::Program program, const __grid_constant__ Reads reads,
-                            std::uint64_t seed, std::uint64_t count, void* out) {
-  KB_GRID_STRIDE(i, count) inputs::generate_store(program, seed, static_cast<std::int64_t>(i), reads.at, out);
+double us_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-double us_since(Clock::time_point start) { return std::chrono::duration<double, std::micro>(Clock::now() - start).count(); }
-
-std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 std::string uuid_text(const cudaUUID_t& uuid) {
   std::string text = "GPU-";
@@ -140,7 +136,7 @@ class CudaDevice : public Device {
   }
 
   void fill(const Fill& fill, std::uint64_t seed) override {
-    launch_fill(fill, seed, fill.to.data);
+    launch_fill(fill, seed, fill.to.data, facts_.units, stream_);
     sync("generating inputs");
   }
   void poison(Region region, std::uint64_t key) override {
@@ -149,12 +145,14 @@ class CudaDevice : public Device {
   }
   std::int64_t unpoisoned(Region region, std::uint64_t key) override {
     return static_cast<std::int64_t>(summed([&] {
-      gpu::unpoisoned_kernel<<<grid(words_of(region.bytes)), gpu::kThreads, 0, stream_>>>(region.data, region.bytes, key, sum_);
+      gpu::unpoisoned_kernel<<<grid(words_of(region.bytes)), gpu::kThreads, 0, stream_>>>(region.data, region.bytes,
+                                                                                          key, sum_);
     }));
   }
   std::uint64_t hash(Region region) override {
     const std::uint64_t sum = summed([&] {
-      gpu::hash_kernel<<<grid(words_of(region.bytes)), gpu::kThreads, 0, stream_>>>(region.data, region.bytes, hash_key_, sum_);
+      gpu::hash_kernel<<<grid(words_of(region.bytes)), gpu::kThreads, 0, stream_>>>(region.data, region.bytes,
+                                                                                    hash_key_, sum_);
     });
     return hash_end(hash_key_, region.bytes, sum);
   }
@@ -163,7 +161,7 @@ class CudaDevice : public Device {
     launch_copy(copy.to.data, copy.from);
     sync("copying");
   }
-  PassSums pass(const PassPlan& plan) override;
+  PassSums pass(const PassPlan& plan) override { return run_pass(plan, facts_.units, pass_sums_, stream_); }
   Repetition repeat(const RepetitionPlan& plan, Peer& peer) override;
   void run_reference(Reference* reference, const void* args) override;
   double canary() override;
@@ -181,14 +179,6 @@ class CudaDevice : public Device {
   int grid(std::uint64_t work) const {
     const std::uint64_t blocks = (work + gpu::kThreads - 1) / gpu::kThreads;
     return static_cast<int>(std::clamp<std::uint64_t>(blocks, 1, static_cast<std::uint64_t>(facts_.units) * 8));
-  }
-  void launch_fill(const Fill& fill, std::uint64_t seed, std::byte* to) {
-    if (fill.reads.size() > kReadsMax) throw DeviceFault("a generator refers to too many tensors");
-    Reads reads{};
-    for (std::size_t i = 0; i < fill.reads.size(); ++i) reads.at[i] = fill.reads[i].data;
-    const std::uint64_t count = fill.to.bytes / bytes_of(fill.program.dtype);
-    fill_kernel<<<grid(count), gpu::kThreads, 0, stream_>>>(fill.program, reads, seed, count, to);
-    check(cudaGetLastError(), "generating inputs");
   }
   void launch_copy(std::byte* to, Region from) {
     gpu::copy_kernel<<<grid(words_of(from.bytes)), gpu::kThreads, 0, stream_>>>(to, from.data, from.bytes);
@@ -217,7 +207,7 @@ class CudaDevice : public Device {
   std::unique_ptr<Buffer> scratch_;
   std::uint64_t evict_words_ = 0;
   std::uint64_t hash_key_ = 0;
-  std::vector<std::unique_ptr<Buffer>> staging_;   // one a fill, grown as needed
+  std::vector<std::unique_ptr<Buffer>> staging_;  // one a fill, grown as needed
   std::unique_ptr<Nvml> nvml_;
   std::uint64_t ecc_at_start_ = 0;
 };
@@ -257,11 +247,11 @@ void CudaDevice::warm_up() {
   zero(words);
 }
 
-// Inputs are made in private memory first and only copied inside the stretch: the shorter the stretch, the less a slice of the
-// worker's can hide in it.
+// Inputs are made in private memory first and only copied inside the stretch: the shorter the stretch, the less a slice
+// of the worker's can hide in it.
 void CudaDevice::stage(const RepetitionPlan& plan) {
   if (staging_.size() < plan.fills.size()) staging_.resize(plan.fills.size());
-  std::vector<std::pair<const std::byte*, const std::byte*>> moved;   // where a tensor is, where its staged copy is
+  std::vector<std::pair<const std::byte*, const std::byte*>> moved;  // where a tensor is, where its staged copy is
   for (std::size_t i = 0; i < plan.fills.size(); ++i) {
     Fill fill = plan.fills[i];
     auto& buffer = staging_[i];
@@ -272,7 +262,7 @@ void CudaDevice::stage(const RepetitionPlan& plan) {
     for (Region& read : fill.reads)
       for (const auto& [from, staged] : moved)
         if (read.data == from) read.data = const_cast<std::byte*>(staged);
-    launch_fill(fill, plan.seed, buffer->region().data);
+    launch_fill(fill, plan.seed, buffer->region().data, facts_.units, stream_);
     moved.emplace_back(fill.to.data, buffer->region().data);
   }
   sync("generating inputs");
@@ -307,12 +297,14 @@ void CudaDevice::close_window(const RepetitionPlan& plan, Repetition& result) {
     snapshot.chunks += chunks_of(copy.from.bytes);
   }
   snapshot.key = plan.order;
-  const int blocks = static_cast<int>(std::clamp<std::uint64_t>(snapshot.chunks, 1, static_cast<std::uint64_t>(facts_.units) * 8));
+  const int blocks =
+      static_cast<int>(std::clamp<std::uint64_t>(snapshot.chunks, 1, static_cast<std::uint64_t>(facts_.units) * 8));
   const auto launched = Clock::now();
   gpu::snapshot_kernel<<<blocks, gpu::kThreads, 0, stream_>>>(snapshot, stamps_.get(), sum_);
   check(cudaGetLastError(), "snapshot");
   while (stamps_->started == 0)
-    if (Clock::now() - launched > kSnapshotStart) throw DeviceFault("the snapshot kernel does not start: the GPU hangs");
+    if (Clock::now() - launched > kSnapshotStart)
+      throw DeviceFault("the snapshot kernel does not start: the GPU hangs");
   result.start_us = us_since(launched);
   sync("snapshot");
   unsigned long long b = 0;
@@ -328,7 +320,9 @@ Repetition CudaDevice::repeat(const RepetitionPlan& plan, Peer& peer) {
   const RegisteredPage page(peer.go_word());
   check(cudaCtxResetPersistingL2Cache(), "resetting L2 set-aside");
   check(cudaMemsetAsync(sum_, 0xff, sizeof *sum_, stream_), "stamp B");
-  stamps_->a = stamps_->started = stamps_->quiet = 0;
+  stamps_->quiet = 0;
+  stamps_->a = 0;
+  stamps_->started = 0;
   result.quiescence_us = quiesce();
   open_window(plan, page.word());
   peer.wake();
@@ -367,15 +361,14 @@ void CudaDevice::run_reference(Reference* reference, const void* args) {
   check(done, "the reference");
 }
 
-PassSums CudaDevice::pass(const PassPlan&) { throw DeviceFault("passes"); }
-
 double CudaDevice::canary() {
   cudaEvent_t begin = nullptr, end = nullptr;
   check(cudaEventCreate(&begin), "canary");
   check(cudaEventCreate(&end), "canary");
   std::byte* base = scratch_->region().data;
   check(cudaEventRecord(begin, stream_), "canary");
-  gpu::canary_kernel<<<facts_.units * 8, gpu::kThreads, 0, stream_>>>(reinterpret_cast<float*>(sum_), kCanaryRounds / 100);
+  gpu::canary_kernel<<<facts_.units * 8, gpu::kThreads, 0, stream_>>>(reinterpret_cast<float*>(sum_),
+                                                                      kCanaryRounds / 100);
   launch_copy(base + kCanaryBytes / 2, {base, kCanaryBytes / 2});
   check(cudaEventRecord(end, stream_), "canary");
   sync("canary");
@@ -391,15 +384,18 @@ std::vector<std::string> CudaDevice::complaints() {
   const GpuReading reading = nvml_->read();
   auto found = slowdown_names(reading.reasons.value_or(0));
   if (reading.compute_processes.value_or(0) > 1)
-    found.push_back("foreign process: " + std::to_string(*reading.compute_processes - 1) + " besides the verifier on the GPU");
-  if (reading.ecc_uncorrected.value_or(0) > ecc_at_start_) found.push_back("ecc: uncorrected errors rose during the grading");
+    found.push_back("foreign process: " + std::to_string(*reading.compute_processes - 1) +
+                    " besides the verifier on the GPU");
+  if (reading.ecc_uncorrected.value_or(0) > ecc_at_start_)
+    found.push_back("ecc: uncorrected errors rose during the grading");
   return found;
 }
 
 }  // namespace
 
 std::unique_ptr<Device> open_cuda_device() {
-  // Before the first CUDA call: no MPS daemon of anybody's, no JIT cache that somebody wrote, no lazy loading inside a window.
+  // Before the first CUDA call: no MPS daemon of anybody's, no JIT cache that somebody wrote, no lazy loading inside a
+  // window.
   setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/kbench-mps", 1);
   setenv("CUDA_CACHE_DISABLE", "1", 1);
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);

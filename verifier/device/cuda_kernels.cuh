@@ -10,14 +10,14 @@
 namespace kbench::verify::gpu {
 
 inline constexpr int kThreads = 256;
-inline constexpr int kRegionsMax = 64;   // outputs of one snapshot
+inline constexpr int kRegionsMax = 64;  // outputs of one snapshot
 
-// Every launch of the verifier writes its times here. Pinned host memory, so that the host can watch a kernel start without a call
-// into the driver.
+// Every launch of the verifier writes its times here. Pinned host memory, so that the host can watch a kernel start
+// without a call into the driver.
 struct Stamps {
-  volatile unsigned long long quiet;     // end of the second null kernel
-  volatile unsigned long long a;         // window opens
-  volatile unsigned long long started;   // the snapshot's block 0 runs
+  volatile unsigned long long quiet;    // end of the second null kernel
+  volatile unsigned long long a;        // window opens
+  volatile unsigned long long started;  // the snapshot's block 0 runs
 };
 
 __device__ inline unsigned long long now_ns() {
@@ -26,7 +26,7 @@ __device__ inline unsigned long long now_ns() {
   return t;
 }
 
-#define KB_GRID_STRIDE(i, n)                                                                              \
+#define KB_GRID_STRIDE(i, n)                                                                         \
   for (std::uint64_t i = blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x; i < (n); \
        i += static_cast<std::uint64_t>(gridDim.x) * blockDim.x)
 
@@ -37,7 +37,8 @@ __global__ void quiet_kernel(Stamps* stamps) {
   __threadfence_system();
 }
 
-// Opens the window: the time first, then the go word, written by the GPU itself through the worker's page. No host is between the two.
+// Opens the window: the time first, then the go word, written by the GPU itself through the worker's page. No host is
+// between the two.
 __global__ void open_kernel(Stamps* stamps, volatile std::uint32_t* go, std::uint32_t epoch) {
   stamps->a = now_ns();
   __threadfence_system();
@@ -74,15 +75,20 @@ __global__ void hash_kernel(const std::byte* data, std::uint64_t bytes, std::uin
   add_to_block_sum(mine, sum);
 }
 
-__global__ void unpoisoned_kernel(const std::byte* data, std::uint64_t bytes, std::uint64_t key, unsigned long long* sum) {
+__global__ void unpoisoned_kernel(const std::byte* data, std::uint64_t bytes, std::uint64_t key,
+                                  unsigned long long* sum) {
   unsigned long long mine = 0;
   KB_GRID_STRIDE(i, words_of(bytes)) mine += static_cast<unsigned long long>(unpoisoned_in_word(data, bytes, i, key));
   add_to_block_sum(mine, sum);
 }
 
-// Closes the window and takes the snapshot: B is the earliest start of any block. All outputs in one launch, their chunks in one
-// secret order, so that nothing of the worker's can run between B and a part of the copy.
-struct SnapshotRegion { const std::byte* from; std::byte* to; std::uint64_t bytes, first_chunk; };
+// Closes the window and takes the snapshot: B is the earliest start of any block. All outputs in one launch, their
+// chunks in one secret order, so that nothing of the worker's can run between B and a part of the copy.
+struct SnapshotRegion {
+  const std::byte* from;
+  std::byte* to;
+  std::uint64_t bytes, first_chunk;
+};
 struct SnapshotPlan {
   SnapshotRegion regions[kRegionsMax];
   std::uint64_t chunks;

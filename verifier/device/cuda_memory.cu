@@ -40,7 +40,8 @@ class Shared : public SharedBuffer {
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     std::size_t unit = 0;
     driver.check(driver.granularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), "granularity");
-    // The tensor starts right behind the front guard; the back guard starts at the next word and fills the rest of the mapping.
+    // The tensor starts right behind the front guard; the back guard starts at the next word and fills the rest of the
+    // mapping.
     mapped_ = rounded_up(kGuardBytes + rounded_up(bytes, kWordBytes) + kGuardBytes, unit);
     driver.check(driver.mem_create(&handle_, mapped_, &prop, 0), "shared device memory");
     try {
@@ -80,7 +81,8 @@ class Shared : public SharedBuffer {
     access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     driver.check(driver.set_access(address, mapped_, &access, 1), "access to shared memory");
-    driver.check(driver.export_handle(&fd_, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), "export of shared memory");
+    driver.check(driver.export_handle(&fd_, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                 "export of shared memory");
   }
   void release() {
     const Driver& driver = Driver::get();
@@ -100,6 +102,8 @@ class Shared : public SharedBuffer {
 }  // namespace
 
 std::unique_ptr<Buffer> cuda_private(std::uint64_t bytes) { return std::make_unique<Private>(bytes); }
-std::unique_ptr<SharedBuffer> cuda_shared(std::uint64_t bytes, int ordinal) { return std::make_unique<Shared>(bytes, ordinal); }
+std::unique_ptr<SharedBuffer> cuda_shared(std::uint64_t bytes, int ordinal) {
+  return std::make_unique<Shared>(bytes, ordinal);
+}
 
 }  // namespace kbench::verify

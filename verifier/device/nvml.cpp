@@ -55,7 +55,8 @@ class Loaded : public Nvml {
     reading.memory_clock_mhz = number<unsigned, int>("nvmlDeviceGetClockInfo", kClockMemory);
     reading.temperature_c = number<unsigned, int>("nvmlDeviceGetTemperature", kTemperatureGpu);
     if (auto milliwatts = number<unsigned>("nvmlDeviceGetPowerUsage")) reading.power_w = *milliwatts * 1e-3;
-    if (auto errors = number<unsigned long long, int, int>("nvmlDeviceGetTotalEccErrors", kEccUncorrected, kEccVolatile))
+    if (auto errors =
+            number<unsigned long long, int, int>("nvmlDeviceGetTotalEccErrors", kEccUncorrected, kEccVolatile))
       reading.ecc_uncorrected = *errors;
     reading.compute_processes = processes();
     return reading;
@@ -76,7 +77,8 @@ class Loaded : public Nvml {
   std::optional<int> processes() {
     ProcessInfo list[64];
     unsigned count = 64;
-    const int rc = call<int(Handle, unsigned*, ProcessInfo*)>("nvmlDeviceGetComputeRunningProcesses_v3", device_, &count, list);
+    const int rc =
+        call<int(Handle, unsigned*, ProcessInfo*)>("nvmlDeviceGetComputeRunningProcesses_v3", device_, &count, list);
     if (rc != kOk && rc != kInsufficientSize) return std::nullopt;
     return static_cast<int>(count);
   }

@@ -1,4 +1,5 @@
-// NVML, loaded at run time: what the driver says about one GPU. Absent library or a function the driver lacks: the value is nullopt.
+// NVML, loaded at run time: what the driver says about one GPU. Absent library or a function the driver lacks: the
+// value is nullopt.
 //
 // Units: MHz, degrees Celsius, bytes. Source: NVIDIA's NVML API reference; no header of the toolkit is needed.
 #pragma once
@@ -12,15 +13,17 @@
 namespace kbench::verify {
 
 struct GpuReading {
-  std::optional<std::uint64_t> reasons;             // clocks event reasons, see kHardwareSlowdown
+  std::optional<std::uint64_t> reasons;  // clocks event reasons, see kHardwareSlowdown
   std::optional<unsigned> sm_clock_mhz, memory_clock_mhz, temperature_c;
   std::optional<double> power_w;
   std::optional<int> compute_processes;
-  std::optional<std::uint64_t> ecc_uncorrected;     // volatile count
+  std::optional<std::uint64_t> ecc_uncorrected;  // volatile count
 };
 
-inline constexpr std::uint64_t kHardwareSlowdown = 0x8, kSoftwareThermal = 0x20, kHardwareThermal = 0x40, kPowerBrake = 0x80;
-std::vector<std::string> slowdown_names(std::uint64_t reasons);   // those that void a measurement; a software power cap does not
+inline constexpr std::uint64_t kHardwareSlowdown = 0x8, kSoftwareThermal = 0x20, kHardwareThermal = 0x40,
+                               kPowerBrake = 0x80;
+std::vector<std::string> slowdown_names(
+    std::uint64_t reasons);  // those that void a measurement; a software power cap does not
 
 class Nvml {
  public:
