@@ -1,0 +1,232 @@
+"""A kbenchd of one's own for tests: started on a temporary data folder, spoken to by its REST API, killed and started again.
+
+Standard library only. One object per daemon; methods block; not for several threads, except `request`, which opens a connection each.
+"""
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FINAL = ("done", "cancelled", "failed")
+SCAN = "raw-cuda/segmented-exclusive-scan"
+RMSNORM = "norm-rope-fusion/fused-residual-add-rmsnorm"
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"{self.status} {self.body[:2000]!r}"
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout=30):
+        super().__init__("docker", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Engine:
+    """What the tests ask a Docker Engine about what kbenchd left there."""
+
+    def __init__(self, host):
+        assert host.startswith("unix://"), f"not a unix socket: {host}"
+        self.socket = host.removeprefix("unix://")
+
+    def request(self, method, path):
+        connection = UnixConnection(self.socket)
+        try:
+            connection.request(method, path)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def containers(self):
+        """All containers made by some kbenchd, running or not."""
+        status, body = self.request("GET", "/v1.41/containers/json?all=1")
+        assert status == 200, body
+        return [c for c in json.loads(body) if any(label.startswith("kbench.") for label in c.get("Labels") or {})
+                and any(name.startswith("/kbench-") for name in c["Names"])]
+
+
+def engine_host():
+    return subprocess.run([ROOT / "scripts/engine", "host"], check=True, capture_output=True, text=True).stdout.strip()
+
+
+class Kbenchd:
+    def __init__(self, binaries=None, data=None, settings=""):
+        """`settings`: TOML that is added to the configuration."""
+        self.binaries = pathlib.Path(binaries or os.environ.get("KBENCH_BIN") or ROOT / "build/dev/bin")
+        self.own_data = tempfile.TemporaryDirectory(prefix="kbench-test-") if data is None else None
+        self.data = pathlib.Path(data or self.own_data.name)
+        self.engine = Engine(engine_host())
+        self.settings = settings
+        self.port = free_port()
+        self.process = None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        if self.own_data:
+            self.own_data.cleanup()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def token(self):
+        return (self.data / "token").read_text().strip()
+
+    def start(self, ready_s=60):
+        config = self.data / "kbenchd.toml"
+        config.write_text(configuration(self))
+        self.log = open(self.data / "kbenchd.log", "ab")
+        self.process = subprocess.Popen([self.binaries / "kbenchd", "--config", config], stdout=self.log, stderr=self.log,
+                                        stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + ready_s
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"kbenchd ended with {self.process.returncode}:\n{self.log_text()[-4000:]}")
+            try:
+                if self.request("GET", "/readyz", token=None).status == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.1)
+        raise RuntimeError(f"kbenchd was not ready within {ready_s} s:\n{self.log_text()[-4000:]}")
+
+    def log_text(self):
+        return (self.data / "kbenchd.log").read_text(errors="replace")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        """As if the power had gone."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if not self.process or self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise RuntimeError("kbenchd did not end within 60 s of SIGTERM")
+
+    def request(self, method, path, body=None, headers=None, token=""):
+        """`body`: bytes or str as they are, else sent as JSON. `token`: "" means the daemon's own, None means none."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        send = dict(headers or {})
+        if token is not None:
+            send.setdefault("Authorization", f"Bearer {token or self.token}")
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+            send.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method, path, body.encode() if isinstance(body, str) else body, send)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def submit(self, files, task=SCAN, language="cpp", headers=None, **more):
+        """`files`: {path: text}. The submission's id."""
+        body = submission(files, task, language, **more)
+        answer = self.request("POST", "/api/v1/submissions", body, headers)
+        if answer.status != 202:
+            raise RuntimeError(f"not accepted: {answer}")
+        return answer.json["id"]
+
+    def get(self, id):
+        answer = self.request("GET", f"/api/v1/submissions/{id}")
+        if answer.status != 200:
+            raise RuntimeError(f"{id}: {answer}")
+        return answer.json
+
+    def wait(self, id, states=FINAL, timeout_s=240):
+        deadline = time.monotonic() + timeout_s
+        while True:
+            found = self.get(id)
+            if found["state"] in states:
+                return found
+            if found["state"] in FINAL or time.monotonic() > deadline:
+                raise RuntimeError(f"{id} is not {states} after {timeout_s} s: {found}\n{self.log_text()[-3000:]}")
+            time.sleep(0.05)
+
+    def cancel(self, id):
+        return self.request("DELETE", f"/api/v1/submissions/{id}")
+
+    def events(self, id, last=None, timeout_s=240):
+        """The server-sent events from the one after `last` on, as (number, type, data), until the stream ends."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "text/event-stream"}
+        if last is not None:
+            headers["Last-Event-ID"] = str(last)
+        try:
+            connection.request("GET", f"/api/v1/submissions/{id}/events", headers=headers)
+            response = connection.getresponse()
+            if response.status != 200:
+                raise RuntimeError(f"{response.status} {response.read()!r}")
+            number, kind, data = None, "message", []
+            while line := response.readline():
+                line = line.decode().rstrip("\r\n")
+                name, _, value = line.partition(":")
+                value = value.removeprefix(" ")
+                if line == "":
+                    if data:
+                        yield number, kind, json.loads("\n".join(data))
+                    kind, data = "message", []
+                elif name == "id":
+                    number = int(value)
+                elif name == "event":
+                    kind = value
+                elif name == "data":
+                    data.append(value)
+        finally:
+            connection.close()
+
+
+def submission(files, task=SCAN, language="cpp", device="cpu", **more):
+    return {"task": task, "device": device, "language": language,
+            "files": [{"path": path, "content": text} for path, text in files.items()], **more}
+
+
+def configuration(daemon):
+    return f"""
+[server]
+port = {daemon.port}
+[data]
+folder = "{daemon.data}"
+[engine]
+socket = "{daemon.engine.socket}"
+{daemon.settings}
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
