@@ -1,0 +1,75 @@
+// kbench-catalog: definitions under catalog/ to task folders under tasks/.
+//
+// A definition is `catalog/<family>/<task>.toml` and `<task>.h`; docs/tasks.md describes both. All that is generated
+// follows from them, from generator/templates and from nothing else: the same inputs give the same bytes.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "verifier/problem/problem.h"
+
+namespace kbench::generator {
+
+// Everything wrong with a definition, one fault a line: "catalog/f/t.toml: tensors[2].dtype: unknown 'bf17'; one of
+// f64, …".
+struct BadDefinition : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// What `precision` measured for one tensor, in the units of its rule. The tolerance follows: see precision.h.
+struct Measured {
+  double floor_max = 0, floor_rms = 0;      // independent against reference
+  double control_max = 0, control_rms = 0;  // control against reference
+  Tolerance tolerance;
+};
+
+struct Precision {
+  std::string conditions;                   // date, device, shapes, seeds
+  std::map<std::string, Measured> tensors;  // of rules that have a tolerance
+};
+
+struct Definition {
+  Problem problem;  // with its hash, and the tolerances of `precision`
+  std::string op, distinguishing, independent, source;
+  std::vector<std::string> keywords;
+  std::optional<Precision> precision;
+  std::string header;         // <task>.h: reference, independent, control
+  std::string public_header;  // the part of it that a submitter sees: reference
+
+  std::string id() const { return problem.family + "/" + problem.name; }
+};
+
+enum class Tolerances : std::uint8_t { required, to_be_measured };
+
+// `root` is the repository's folder. Throws BadDefinition.
+Definition load(const std::string& root, const std::string& id, Tolerances tolerances = Tolerances::required);
+// Same from texts; `file` names them in faults.
+Definition parse(const std::string& id, const std::string& file, const std::string& toml, const std::string& header,
+                 Tolerances tolerances = Tolerances::required);
+// "family/task", sorted. A name may be a task alone where it is unique; throws BadDefinition for names that do not
+// exist.
+std::vector<std::string> find(const std::string& root, const std::vector<std::string>& names);
+
+// What only the verifier's own readers can find wrong: expressions, sizes, distributions, rules. "tensors[0].gen: …"
+std::vector<std::string> faults_of(const Problem& problem);
+
+// The files of a task folder, by path within it. Throws std::runtime_error for a template that cannot be read or
+// filled.
+std::map<std::string, std::string> render(const std::string& root, const Definition& definition);
+std::string task_header(const Problem& problem);                                                // task.h
+std::string catalog_json(const std::string& root, const std::vector<Definition>& definitions);  // CATALOG.json
+
+// Makes `folder` hold exactly `files`. With `check` it only says what differs, one path a line.
+std::vector<std::string> write(const std::string& folder, const std::map<std::string, std::string>& files, bool check);
+
+// The rest of tasks/: CATALOG.json, and no folder of a task that is no longer defined.
+std::vector<std::string> write_rest(const std::string& root, const std::vector<Definition>& all, bool check);
+
+// Runs reference, independent and control on the cpu device and writes the precision section of the definition.
+void measure_precision(const std::string& root, const std::string& id);
+
+}  // namespace kbench::generator

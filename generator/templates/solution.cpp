@@ -1,0 +1,9 @@
+// {{title}}
+// The task is in /task/instruction.md, the arguments in /task/task.h, a correct but slow version in /task/reference.h.
+#include "task.h"
+
+// Writes nothing yet: it builds and scores 0. Return 0 when done; any other number ends the grading and is shown to you.
+extern "C" int kbench_run(const kbench_args* args, kbench_stream) {
+{{unpack}}
+  return 0;
+}
