@@ -183,7 +183,8 @@ void read_odd(Object& root, Problem& problem) {
     }
   }
   object.refuse_unknown_keys();
-  if (root.faults().size() != before || problem.test.empty() || problem.odd.empty()) return;
+  const bool ready = !problem.test.empty() && problem.test[0].dims.size() == problem.argument_dims().size();
+  if (root.faults().size() != before || !ready || problem.odd.empty()) return;
   for (const bool least : {true, false}) {
     Shape shape = problem.test[0];
     for (const auto& [name, range] : problem.odd) shape.dims[name] = least ? range.first : range.second;
@@ -261,7 +262,7 @@ Problem read_problem(const json& value, Faults& faults) {
   problem.hash = root.text("hash", false);
   if (!is_slug(problem.family)) root.note("family", "must be of a-z, 0-9 and -");
   if (!is_slug(problem.name)) root.note("name", "must be of a-z, 0-9 and -");
-  if (problem.version.empty()) root.note("version", "must not be empty");
+  if (value.contains("version") && problem.version.empty()) root.note("version", "must not be empty");
   const double gpus = root.number("gpus", 1, false);
   problem.gpus = gpus >= 1 && gpus <= kGpusMax && gpus == std::floor(gpus) ? static_cast<int>(gpus) : 0;
   if (problem.gpus == 0) root.note("gpus", "must be 1 to " + std::to_string(kGpusMax));
