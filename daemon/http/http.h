@@ -19,9 +19,13 @@ namespace kbench::http {
 struct Limits {                                     // each in the config reference
   std::size_t header_bytes_max = 16 * 1024;
   std::size_t body_bytes_max = 16 * 1024 * 1024;
+  std::size_t bodies_bytes_max = 256 * 1024 * 1024;   // of all requests being received or handled; past it 503
   int connections_max = 12'000;
   int streams_max = 2'000;                          // open event streams
-  std::chrono::seconds idle_timeout{75}, request_timeout{30}, stream_heartbeat{15};
+  std::chrono::milliseconds idle_timeout{75'000};   // between two requests of a connection
+  std::chrono::milliseconds request_timeout{30'000};  // from a request's first byte to its last; and for the client to take the answer
+  std::chrono::milliseconds stream_heartbeat{15'000};
+  std::chrono::milliseconds stop_grace{3'000};      // stop() lets running requests end for so long
   int io_threads = 2, handler_threads = 16;
 };
 
@@ -35,14 +39,19 @@ struct Request {
   std::map<std::string, std::string> headers;             // names in lower case
 };
 
-// RFC 9457. `title` says what is wrong, `detail` how to mend it, `field` which field it is about.
+// RFC 9457. `type` is a short stable code ("unknown-task", sent as "urn:kbench:unknown-task"), `title` says what is wrong, `detail` how
+// to mend it, `field` which field it is about. With several faults the first is repeated in title, detail and field.
+struct Fault { std::string field, title, detail; };
 struct Problem {
-  int status; std::string type, title, detail, field;
+  int status = 500;
+  std::string type = {}, title = {}, detail = {}, field = {};
   int retry_after_s = 0;
+  std::vector<Fault> errors = {};
 };
 
-// Server-sent events: `pull` returns the text to send now (whole events) and whether the stream ends with it; it is called again after
-// `wake`, or after the heartbeat. `wake` is filled by the server.
+// Server-sent events: `pull` returns the text to send now (whole events, a bounded piece) and whether the stream ends with it. It runs on
+// the pool and is called again until it returns nothing, then after `wake` and after each heartbeat. `wake` is filled by the server. Both
+// functions are destroyed when the stream ends, for whatever reason.
 struct Stream {
   std::function<std::pair<std::string, bool>()> pull;
   std::function<void(std::function<void()> wake)> attach;   // called once; keep `wake`, call it from any thread, also after the end
@@ -56,15 +65,31 @@ struct Response {
 };
 Response problem(const Problem& problem);           // also what a thrown Problem becomes
 
+// One event of a stream as text; `id` 0 sends none. `data` may have several lines, `type` must be one word.
+std::string event_text(std::int64_t id, std::string_view type, std::string_view data);
+
+// A multipart/form-data body. Throws Problem (400) that names what is malformed; more than `parts_max` parts is a 413.
+struct Part { std::string name, filename, content_type, content; };
+std::vector<Part> parse_multipart(std::string_view content_type, std::string_view body, std::size_t parts_max);
+
+bool valid_utf8(std::string_view text);             // no overlong forms, no surrogates, nothing past U+10FFFF
+
 enum class Access : std::uint8_t { open, token };
+// Where a handler runs. `io`: on the I/O thread itself, saving two thread switches; only for what never waits and takes microseconds.
+enum class Where : std::uint8_t { pool, io };
+using Handler = std::function<Response(const Request&)>;
 
 class Server {
  public:
   static std::unique_ptr<Server> create(const Limits& limits);
   virtual ~Server() = default;
   // "/api/v1/submissions/{id}". Another method on a known path is a 405 with Allow.
-  virtual void route(std::string method, std::string pattern, Access access, std::function<Response(const Request&)> handler) = 0;
-  // token -> submitter; nullopt refuses with a 401. Constant time in the token.
+  // HEAD follows GET. All routes are given before listen().
+  virtual void route(std::string method, std::string pattern, Access access, Where where, Handler handler) = 0;
+  void route(std::string method, std::string pattern, Access access, Handler handler) {
+    route(std::move(method), std::move(pattern), access, Where::pool, std::move(handler));
+  }
+  // token -> submitter; nullopt refuses with a 401. Constant time in the token. Runs on an I/O thread. Not given: no token is asked for.
   virtual void authenticate(std::function<std::optional<std::string>(std::string_view token)> check) = 0;
   virtual std::uint16_t listen(const std::string& address, std::uint16_t port) = 0;   // 0 picks one; returns it. Throws with the reason.
   virtual void stop() = 0;                          // no new connection; running requests end; streams are closed

@@ -1,0 +1,140 @@
+// Listener, I/O threads, deadlines, stop.
+#include <netinet/tcp.h>
+#include <spdlog/spdlog.h>
+
+#include "daemon/http/server_impl.h"
+#include "daemon/http/wire.h"
+
+namespace kbench::http {
+
+std::uint16_t AsioServer::listen(const std::string& address, std::uint16_t port) {
+  for (int i = 0; i < limits_.io_threads; ++i) shards_.push_back(std::make_unique<Shard>());
+  try {
+    const tcp::endpoint endpoint(asio::ip::make_address(address), port);
+    acceptor_.emplace(shards_[0]->io.get_executor());
+    acceptor_->open(endpoint.protocol());
+    acceptor_->set_option(tcp::acceptor::reuse_address(true));
+    acceptor_->bind(endpoint);
+    acceptor_->listen(4096);
+  } catch (const boost::system::system_error& e) {
+    acceptor_.reset();
+    shards_.clear();
+    throw std::runtime_error("cannot listen on " + address + " port " + std::to_string(port) + ": " +
+                             e.code().message());
+  }
+  asio::co_spawn(shards_[0]->io, accept(), [](std::exception_ptr) {});  // accept() ends by itself and logs
+  for (auto& shard : shards_) {
+    sweep(*shard);
+    shard->thread = std::thread([&io = shard->io] { io.run(); });
+  }
+  return acceptor_->local_endpoint().port();
+}
+
+void AsioServer::sweep(Shard& shard) {
+  shard.sweeper.expires_after(kSweep);
+  shard.sweeper.async_wait([this, &shard](error_code ec) {
+    if (ec) return;
+    const auto now = Clock::now();
+    for (auto* c : shard.connections) {
+      if (c->deadline > now && !forced_) continue;
+      // The deadline stays: a composed operation may be between two reads just now, and is then cancelled by the next
+      // sweep.
+      error_code ignored;
+      c->expired = true;
+      c->socket.cancel(ignored);
+    }
+    sweep(shard);
+  });
+}
+
+Task<void> AsioServer::accept() {
+  Timer pause(shards_[0]->io.get_executor());
+  for (std::size_t next = 0;; next = (next + 1) % shards_.size()) {
+    auto& shard = *shards_[next];
+    auto [ec, socket] = co_await acceptor_->async_accept(shard.io.get_executor(), kTry);
+    if (stopping_ || ec == asio::error::operation_aborted) co_return;
+    if (ec) {  // out of descriptors, most likely: they come back as clients leave
+      spdlog::warn("http: cannot accept a connection: {}", ec.message());
+      pause.expires_after(std::chrono::milliseconds(100));
+      co_await pause.async_wait(kTry);
+      continue;
+    }
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof kUnacknowledgedMs);
+    const bool refused = connections_ >= limits_.connections_max;
+    if (refused && refusals_ >= kRefusalsMax) continue;
+    ++(refused ? refusals_ : connections_);
+    auto connection = std::make_shared<Connection>(std::move(socket));
+    asio::co_spawn(shard.io, serve(shard, std::move(connection), refused),
+                   [](std::exception_ptr) {});  // serve catches all
+  }
+}
+
+// One connection from its first byte to its last.
+Task<void> AsioServer::serve(Shard& shard, std::shared_ptr<Connection> connection, bool refused) {
+  struct Membership {
+    AsioServer& server;
+    Shard& shard;
+    Connection* connection;
+    std::atomic<int>& counter;
+    ~Membership() {
+      error_code ignored;
+      connection->socket.close(ignored);
+      shard.connections.erase(connection);
+      const std::scoped_lock lock(server.stop_mutex_);
+      --counter;
+      server.ended_.notify_all();
+    }
+  };
+  const Membership membership{*this, shard, connection.get(), refused ? refusals_ : connections_};
+  shard.connections.insert(connection.get());
+  try {
+    if (refused) {
+      const auto full =
+          problem({503, "too-many-connections", "too many connections", "Close idle ones, or come back.", "", 5});
+      Manner manner;
+      manner.keep_alive = false;
+      const auto head = head_of(full, manner);
+      if (co_await send(*connection, head, full.body)) co_await linger(*connection);
+    } else {
+      while (co_await serve_one(shard, connection)) {
+      }
+    }
+  } catch (const std::exception& e) {
+    spdlog::error("http: connection dropped: {}", e.what());
+  }
+}
+
+void AsioServer::stop() {
+  std::unique_lock lock(stop_mutex_);
+  if (std::exchange(stopped_, true)) return;
+  stopping_ = true;
+  const auto all_ended = [this] { return connections_ == 0 && refusals_ == 0; };
+  for (auto& shard : shards_) {
+    asio::post(shard->io, [this, &shard] {
+      error_code ignored;
+      if (shard == shards_[0]) acceptor_->close(ignored);
+      for (auto* c : shard->connections) {
+        if (c->idle) c->socket.cancel(ignored);
+        c->alarm.cancel();
+      }
+    });
+  }
+  ended_.wait_for(lock, limits_.stop_grace, all_ended);
+  forced_ = true;  // the sweeps cancel what is left
+  ended_.wait_for(lock, 4 * kSweep, all_ended);
+  lock.unlock();
+  pool_.join();  // a handler cannot be interrupted
+  lock.lock();
+  ended_.wait_for(lock, 4 * kSweep, all_ended);
+  lock.unlock();
+  for (auto& shard : shards_) {
+    shard->io.stop();
+    if (shard->thread.joinable()) shard->thread.join();
+  }
+}
+
+std::unique_ptr<Server> Server::create(const Limits& limits) { return std::make_unique<AsioServer>(limits); }
+
+}  // namespace kbench::http
