@@ -75,8 +75,6 @@ std::vector<Part> parse_multipart(std::string_view content_type, std::string_vie
 bool valid_utf8(std::string_view text);             // no overlong forms, no surrogates, nothing past U+10FFFF
 
 enum class Access : std::uint8_t { open, token };
-// Where a handler runs. `io`: on the I/O thread itself, saving two thread switches; only for what never waits and takes microseconds.
-enum class Where : std::uint8_t { pool, io };
 using Handler = std::function<Response(const Request&)>;
 
 class Server {
@@ -85,10 +83,7 @@ class Server {
   virtual ~Server() = default;
   // "/api/v1/submissions/{id}". Another method on a known path is a 405 with Allow.
   // HEAD follows GET. All routes are given before listen().
-  virtual void route(std::string method, std::string pattern, Access access, Where where, Handler handler) = 0;
-  void route(std::string method, std::string pattern, Access access, Handler handler) {
-    route(std::move(method), std::move(pattern), access, Where::pool, std::move(handler));
-  }
+  virtual void route(std::string method, std::string pattern, Access access, Handler handler) = 0;
   // token -> submitter; nullopt refuses with a 401. Constant time in the token. Runs on an I/O thread. Not given: no token is asked for.
   virtual void authenticate(std::function<std::optional<std::string>(std::string_view token)> check) = 0;
   virtual std::uint16_t listen(const std::string& address, std::uint16_t port) = 0;   // 0 picks one; returns it. Throws with the reason.

@@ -11,7 +11,6 @@ struct Route {
   std::string method;
   std::vector<std::string> pattern;  // "{id}" takes any one segment
   Access access;
-  Where where;
   Handler handler;
 };
 
@@ -24,7 +23,7 @@ struct Match {
 class Router {
  public:
   // Throws std::logic_error for a pattern and method given twice.
-  void add(std::string method, std::string_view pattern, Access access, Where where, Handler handler);
+  void add(std::string method, std::string_view pattern, Access access, Handler handler);
   // HEAD goes where GET goes. A literal segment is preferred to a placeholder.
   Match find(std::string_view method, const std::vector<std::string>& segments) const;
 

@@ -90,8 +90,8 @@ class AsioServer final : public Server {
       : limits_(limits), pool_(static_cast<std::size_t>(limits.handler_threads)) {}
   ~AsioServer() override { stop(); }
 
-  void route(std::string method, std::string pattern, Access access, Where where, Handler handler) override {
-    router_.add(std::move(method), pattern, access, where, std::move(handler));
+  void route(std::string method, std::string pattern, Access access, Handler handler) override {
+    router_.add(std::move(method), pattern, access, std::move(handler));
   }
   void authenticate(std::function<std::optional<std::string>(std::string_view)> check) override {
     check_ = std::move(check);

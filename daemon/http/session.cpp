@@ -107,7 +107,6 @@ Task<bool> AsioServer::serve_one(Shard& shard, std::shared_ptr<Connection> conne
   auto answer = co_await receive(c, in, bodies);
   if (!in.heard) co_return false;
   const bool refused = answer.has_value();
-  if (!answer && in.route->where == Where::io) answer = handled(in);
   if (!answer) {
     c.deadline = kNever;
     co_await asio::post(asio::bind_executor(pool_.get_executor(), kAwait));

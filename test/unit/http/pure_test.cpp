@@ -47,7 +47,7 @@ TEST_CASE("a target that could mean another resource is refused") {
 TEST_CASE("routes: literals before placeholders, 405 lists the methods") {
   Router router;
   const auto make = [&](const char* method, const char* pattern) {
-    router.add(method, pattern, Access::open, Where::pool, [](const Request&) { return Response(); });
+    router.add(method, pattern, Access::open, [](const Request&) { return Response(); });
   };
   make("GET", "/s/{id}");
   make("DELETE", "/s/{id}");

@@ -19,7 +19,7 @@ struct Fixture {
       if (token == "secret") return "somebody";
       return std::nullopt;
     });
-    server->route("GET", "/ping", Access::open, Where::io, [](const Request&) { return text("pong"); });
+    server->route("GET", "/ping", Access::open, [](const Request&) { return text("pong"); });
     server->route("GET", "/who", Access::token, [](const Request& r) { return text(r.submitter); });
     server->route("POST", "/echo", Access::open, [this](const Request& r) {
       ++handled;
