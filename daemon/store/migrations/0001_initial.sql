@@ -102,6 +102,7 @@ create table submitters (
   running bigint not null default 0,              -- leases held for its submissions
   served bigint not null default 0                -- number of the claim that served it last; 0: never
 );
+create index submitters_served on submitters (served);
 
 -- A lane holds what one submitter waits for with one priority on one shape of machine: `head` is its oldest. A lane exists while it
 -- is not empty. `running` and `served` repeat the submitter's, so that lanes_order finds the next claim by one look.

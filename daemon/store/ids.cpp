@@ -1,0 +1,56 @@
+#include "daemon/store/ids.h"
+
+#include <sys/random.h>
+
+#include <cstring>
+
+namespace kbench::store {
+
+namespace {
+
+constexpr char kAlphabet[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+constexpr int kTimeCharacters = 10, kChanceCharacters = 16;
+constexpr unsigned __int128 kChanceEnd = static_cast<unsigned __int128>(1) << 80;
+
+unsigned __int128 draw() {
+  unsigned char bytes[10];
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw StoreFault("no random bytes from the kernel");
+  unsigned __int128 value = 0;
+  for (const unsigned char b : bytes) value = (value << 8) | b;
+  return value;
+}
+
+}  // namespace
+
+std::string Ids::next(Millis now) {
+  Millis time = 0;
+  unsigned __int128 chance = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (now > time_) {
+      time_ = now;
+      chance_ = draw();
+    } else if (++chance_ == kChanceEnd) {
+      ++time_;
+      chance_ = 0;
+    }
+    time = time_;
+    chance = chance_;
+  }
+  std::string id(2 + kTimeCharacters + kChanceCharacters, '-');
+  id[0] = 's';
+  for (int i = 0; i < kTimeCharacters; ++i)
+    id[static_cast<std::size_t>(2 + i)] = kAlphabet[(time >> (5 * (kTimeCharacters - 1 - i))) & 31];
+  for (int i = 0; i < kChanceCharacters; ++i) {
+    id[static_cast<std::size_t>(2 + kTimeCharacters + i)] =
+        kAlphabet[static_cast<int>(chance >> (5 * (kChanceCharacters - 1 - i))) & 31];
+  }
+  return id;
+}
+
+bool is_id(const std::string& text) {
+  return text.size() == 2 + kTimeCharacters + kChanceCharacters && text.compare(0, 2, "s-") == 0 &&
+         text.find_first_not_of(kAlphabet, 2) == std::string::npos;
+}
+
+}  // namespace kbench::store

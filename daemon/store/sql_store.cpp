@@ -1,0 +1,76 @@
+#include "daemon/store/sql_store.h"
+
+#include <utility>
+
+namespace kbench::store {
+
+namespace {
+
+struct StateName {
+  State state;
+  const char* name;
+};
+constexpr StateName kStateNames[] = {{State::queued, "queued"}, {State::preparing, "preparing"},
+                                     {State::ready, "ready"},   {State::measuring, "measuring"},
+                                     {State::done, "done"},     {State::cancelled, "cancelled"},
+                                     {State::failed, "failed"}};
+
+Millis system_now() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+const char* name_of(State state) { return kStateNames[static_cast<std::size_t>(state)].name; }
+
+std::optional<State> state_named(const std::string& name) {
+  for (const auto& known : kStateNames) {
+    if (name == known.name) return known.state;
+  }
+  return {};
+}
+
+Readers::Loan::Loan(Readers& r) : readers(r) {
+  std::unique_lock lock(readers.mutex_);
+  readers.freed_.wait(lock, [&] { return !readers.free_.empty(); });
+  connection = std::move(readers.free_.back());
+  readers.free_.pop_back();
+}
+
+Readers::Loan::~Loan() {
+  {
+    const std::lock_guard lock(readers.mutex_);
+    readers.free_.push_back(std::move(connection));
+  }
+  readers.freed_.notify_one();
+}
+
+SqlStore::SqlStore(std::unique_ptr<Connection> writer, std::vector<std::unique_ptr<Connection>> readers,
+                   const Options& options)
+    : options_(options),
+      now_(options.now ? options.now : system_now),
+      readers_(std::move(readers)),
+      writer_(std::move(writer), options.group_size_max, now_,
+              [this](const std::vector<std::string>& changed, bool claimable) { announce(changed, claimable); }) {}
+
+void SqlStore::on_change(std::function<void(const std::string& id)> callback) {
+  const std::lock_guard lock(callbacks_mutex_);
+  on_change_.push_back(std::move(callback));
+}
+
+void SqlStore::on_claimable(std::function<void()> callback) {
+  const std::lock_guard lock(callbacks_mutex_);
+  on_claimable_.push_back(std::move(callback));
+}
+
+void SqlStore::announce(const std::vector<std::string>& changed, bool claimable) {
+  const std::lock_guard lock(callbacks_mutex_);
+  for (const auto& callback : on_change_) {
+    for (const std::string& id : changed) callback(id);
+  }
+  if (!claimable) return;
+  for (const auto& callback : on_claimable_) callback();
+}
+
+}  // namespace kbench::store

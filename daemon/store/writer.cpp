@@ -1,0 +1,125 @@
+#include "daemon/store/writer.h"
+
+#include <utility>
+
+namespace kbench::store {
+
+Writer::Writer(std::unique_ptr<Connection> connection, int group_size_max, std::function<Millis()> now,
+               Announce announce)
+    : connection_(std::move(connection)),
+      group_size_max_(static_cast<std::size_t>(std::max(1, group_size_max))),
+      now_(std::move(now)),
+      announce_(std::move(announce)),
+      thread_([this] { loop(); }) {}
+
+Writer::~Writer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_.notify_one();
+  thread_.join();
+}
+
+void Writer::run(Work work) {
+  std::future<void> done;
+  {
+    const std::lock_guard lock(mutex_);
+    Job& job = waiting_.emplace_back();
+    job.work = std::move(work);
+    done = job.done.get_future();
+  }
+  work_.notify_one();
+  done.get();
+}
+
+void Writer::loop() {
+  for (;;) {
+    std::vector<Job> group;
+    {
+      std::unique_lock lock(mutex_);
+      work_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      while (!waiting_.empty() && group.size() < group_size_max_) {
+        group.push_back(std::move(waiting_.front()));
+        waiting_.pop_front();
+      }
+    }
+    if (group.size() == 1 || !commit_together(group)) {
+      for (Job& job : group) commit_alone(job);
+    }
+    conclude(group);
+  }
+}
+
+void Writer::perform(Job& job) {
+  Transaction transaction{*connection_, now_(), {}, false};
+  job.work(transaction);
+  job.changed = std::move(transaction.changed);
+  job.claimable = transaction.claimable;
+}
+
+// Work that throws leaves nothing, the others' stands. A fault of the database spoils the whole transaction (SQLite may
+// have rolled it back): false, and each is tried alone, so that only what does not fit on a full disk fails.
+bool Writer::commit_together(std::vector<Job>& group) {
+  try {
+    connection_->change("begin immediate");
+    for (Job& job : group) {
+      connection_->change("savepoint job");
+      try {
+        perform(job);
+      } catch (const StoreFault&) {
+        throw;
+      } catch (...) {
+        job.error = std::current_exception();
+        connection_->change("rollback to savepoint job");
+      }
+      connection_->change("release savepoint job");
+    }
+    connection_->change("commit");
+    return true;
+  } catch (const StoreFault&) {
+    roll_back();
+    for (Job& job : group) job.error = nullptr;
+    return false;
+  }
+}
+
+void Writer::commit_alone(Job& job) {
+  try {
+    connection_->change("begin immediate");
+    perform(job);
+    connection_->change("commit");
+  } catch (...) {
+    job.error = std::current_exception();
+    roll_back();
+  }
+}
+
+void Writer::roll_back() {
+  try {
+    connection_->change("rollback");
+  } catch (const StoreFault&) {
+    // The database did it itself.
+  }
+}
+
+void Writer::conclude(std::vector<Job>& group) {
+  std::vector<std::string> changed;
+  bool claimable = false;
+  for (Job& job : group) {
+    if (job.error) continue;
+    changed.insert(changed.end(), job.changed.begin(), job.changed.end());
+    claimable |= job.claimable;
+  }
+  if (claimable || !changed.empty()) announce_(changed, claimable);
+  for (Job& job : group) {
+    if (job.error) {
+      job.done.set_exception(std::move(job.error));
+    } else {
+      job.done.set_value();
+    }
+  }
+}
+
+}  // namespace kbench::store

@@ -1,0 +1,62 @@
+// The one thread that writes. What callers hand it while a commit is under way becomes the next commit, so that one
+// fsync makes many writes durable.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "daemon/store/connection.h"
+
+namespace kbench::store {
+
+struct Transaction {
+  Connection& db;
+  Millis now;
+  std::vector<std::string> changed;  // submissions to announce after the commit
+  bool claimable = false;            // something became claimable
+};
+
+class Writer {
+ public:
+  using Work = std::function<void(Transaction&)>;  // may run more than once: nothing it did before counts then
+  using Announce = std::function<void(const std::vector<std::string>& changed, bool claimable)>;
+
+  Writer(std::unique_ptr<Connection> connection, int group_size_max, std::function<Millis()> now, Announce announce);
+  ~Writer();  // finishes what was handed over
+
+  // Blocks until the work is durable; rethrows what it threw, in which case it left nothing behind.
+  void run(Work work);
+
+ private:
+  struct Job {
+    Work work;
+    std::promise<void> done;
+    std::exception_ptr error;
+    std::vector<std::string> changed;
+    bool claimable = false;
+  };
+
+  void loop();
+  bool commit_together(std::vector<Job>& group);
+  void commit_alone(Job& job);
+  void perform(Job& job);
+  void roll_back();
+  void conclude(std::vector<Job>& group);
+
+  std::unique_ptr<Connection> connection_;
+  const std::size_t group_size_max_;
+  const std::function<Millis()> now_;
+  const Announce announce_;
+
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::deque<Job> waiting_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace kbench::store
