@@ -28,7 +28,8 @@ inline constexpr int kRegistersMax = 8;
 inline constexpr int kRankMax = 6;
 inline constexpr int kReadsMax = 8;
 
-// What is done to each row after its elements have been made, in place: things an element alone cannot know.
+// What is done to each row after its elements have been made, in place: things an element alone cannot know. A row is a
+// line along any axis.
 enum class Finish : std::uint8_t {
   none,
   raw_bits,
@@ -39,7 +40,8 @@ enum class Finish : std::uint8_t {
   cumsum,
   prefix,
   sizes,
-  offsets
+  offsets,
+  pages
 };
 
 struct Program {
@@ -53,7 +55,9 @@ struct Program {
   DType dtype;
   Finish finish;                  // raw_bits needs no rows: elements are random bits
   std::int64_t rows, row_length;  // rows is 0 where there is nothing to finish
-  double finish_arguments[4];     // cumsum: chunk; sizes and offsets: count, total, least, largest
+  std::int64_t row_stride;        // of the elements of a row
+  double finish_arguments[4];  // cumsum: chunk; sizes, offsets: count, total, least, largest; pages: page, pool, dtype
+                               // of reads[0], 1 where reads[0] holds offsets instead of lengths
 };
 
 struct BadGenerator : std::runtime_error {
