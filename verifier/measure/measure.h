@@ -51,7 +51,8 @@ std::pair<int, int> interval_ranks(int n, double coverage);
 // --- Calibration
 // ------------------------------------------------------------------------------------------------------------------
 
-// What a trusted worker costs at one shape: its windows less what its own kernel took.
+// What a trusted worker costs at one shape: its windows less what its own kernel took. Both variants launch one kernel,
+// the empty one's does nothing.
 struct Calibration {
   double empty_us = 0, writing_us = 0;  // medians of both variants
   double overhead_us = 0;               // the smaller: subtracted from every window

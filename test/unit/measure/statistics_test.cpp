@@ -79,9 +79,9 @@ TEST_CASE("measure: the smaller overhead is subtracted, the first repetitions ar
     writing.push_back(window(500 + i % 3, 196, 312, 155));
   }
   const Calibration c = calibrate(empty, writing);
-  CHECK(c.empty_us == 300);
-  CHECK(c.writing_us == 305);
-  CHECK(c.overhead_us == 300);
+  CHECK(c.empty_us == 301);
+  CHECK(c.writing_us == 306);
+  CHECK(c.overhead_us == 301);
   CHECK(c.start_us == 155);
   CHECK(c.stretch_us == 311);
 }
