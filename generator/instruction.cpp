@@ -28,6 +28,13 @@ std::string rounded(double value) {
   return out.str();
 }
 
+std::string with_unit(double value, const std::string& unit) {
+  constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T"};
+  int prefix = 0;
+  for (; value >= 1000 && prefix < 4; ++prefix) value /= 1000;
+  return rounded(value) + " " + kPrefixes[prefix] + unit;
+}
+
 const char* role_text(Role role) {
   return role == Role::input ? "read" : role == Role::output ? "written" : "read and written in place";
 }
@@ -78,8 +85,8 @@ std::string shapes_table(const Problem& problem) {
       double bytes = 0;
       for (const Tensor& tensor : problem.tensors) bytes += static_cast<double>(problem.bytes(tensor, shape.dims));
       out += "| " + device + " | " + dims_text(problem, shape.dims) + " | " +
-             (problem.metric == Metric::tflops ? rounded(credit / 1e12) + " TFLOP" : rounded(credit / 1e9) + " GB") +
-             " | " + rounded(bytes / 1e6) + " MB |\n";
+             with_unit(credit, problem.metric == Metric::tflops ? "FLOP" : "B") + " | " + with_unit(bytes, "B") +
+             " |\n";
     }
   };
   for (const std::string& device : problem.devices) add(device == "cuda" ? "GPU" : "CPU", problem.graded_on(device));
@@ -171,13 +178,12 @@ void add_instruction_fields(const Definition& definition, std::map<std::string, 
   fields["op"] = sentence(definition.op);
   fields["source"] = sentence(definition.source);
   fields["arguments_table"] = arguments_table(problem);
-  fields["scalars_sentence"] = scalars.empty() ? "" : "Scalars: " + join(scalars, ", ") + ". ";
-  fields["derived_sentence"] = derived.empty() ? "" : "Passed after the dimensions: " + join(derived, ", ") + ".";
+  fields["scalars_sentence"] = scalars.empty() ? "" : " Scalars: " + join(scalars, ", ") + ".";
+  fields["derived_sentence"] = derived.empty() ? "" : " Passed after the dimensions: " + join(derived, ", ") + ".";
   fields["dtype_notes"] = dtype_notes(problem);
   fields["inputs_text"] = inputs_text(problem);
   fields["shapes_table"] = shapes_table(problem);
   fields["odd_sentence"] = odd_sentence(problem);
-  fields["counted"] = problem.graded.size() == 2 ? "both" : "all";
   fields["credit"] = problem.metric == Metric::tflops ? problem.work.flops : problem.work.bytes;
   fields["credit_unit"] = problem.metric == Metric::tflops ? "floating-point operations" : "bytes";
   fields["rules_text"] = join(rules, "\n");
