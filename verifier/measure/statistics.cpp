@@ -10,7 +10,8 @@ namespace {
 double median_of_sorted(const std::vector<double>& sorted) {
   const std::size_t n = sorted.size();
   if (n % 2 == 1) return sorted[n / 2];
-  return sorted[n / 2 - 1] + (sorted[n / 2] - sorted[n / 2 - 1]) / 2;
+  const double low = sorted[n / 2 - 1], high = sorted[n / 2];
+  return low == high ? low : low + (high - low) / 2;  // infinities are equal, their difference is not a number
 }
 
 std::vector<double> each(std::span<const verify::Repetition> repetitions, double (*value)(const verify::Repetition&)) {
