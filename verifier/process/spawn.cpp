@@ -52,6 +52,7 @@ std::vector<std::pair<std::string, std::string>> worker_environment(const std::s
                                                        {"TORCHINDUCTOR_CACHE_DIR", home + "/cache/inductor"},
                                                        {"TORCH_EXTENSIONS_DIR", home + "/cache/torch_extensions"},
                                                        {"PYTHONDONTWRITEBYTECODE", "1"},
+                                                       {"PYTHONUNBUFFERED", "1"},
                                                        {"PYTHONNOUSERSITE", "1"}};
   for (const char* name : {"PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NCCL_NVLS_ENABLE",
                            "TORCH_SYMM_MEM_DISABLE_MULTICAST", "NVSHMEM_DISABLE_NVLS"})

@@ -159,5 +159,6 @@ int kbench_worker_first_pointer(const kbench_worker* w) {
 
 void kbench_worker_finish(kbench_worker* w, int code) { finish(w, code, nullptr); }
 void kbench_worker_finish_text(kbench_worker* w, int code, const char* text) { finish(w, code, text); }
+void kbench_worker_no_deleter(void*) {}
 
 }  // extern "C"

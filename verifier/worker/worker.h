@@ -46,6 +46,9 @@ void kbench_worker_finish(kbench_worker*, int code);
 /* The same, with words of why; for code != 0. */
 void kbench_worker_finish_text(kbench_worker*, int code, const char* text);
 
+/* Does nothing: the deleter of DLPack tensors over memory that stays. */
+void kbench_worker_no_deleter(void*);
+
 #ifdef __cplusplus
 }
 #endif
