@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -19,7 +20,7 @@ constexpr milliseconds kLong{30'000};
 struct Real {
   Options options = [] {
     Options made;
-    if (const char* socket = std::getenv("KBENCH_DOCKER_SOCKET")) made.socket = socket;
+    if (const char* host = std::getenv("DOCKER_HOST")) made.socket = std::string(host).substr(std::strlen("unix://"));
     return made;
   }();
   Engine engine{options};

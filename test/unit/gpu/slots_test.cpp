@@ -1,0 +1,134 @@
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "daemon/gpu/gpu.h"
+
+using namespace kbench::gpu;
+
+namespace {
+
+std::vector<Slot> three() {
+  SlotOptions options;
+  options.cpu_slots = {"0-1"};
+  options.gpu_cpusets = {{"GPU-a", "2"}, {"GPU-b", "3"}};
+  return make_slots(options, {{"GPU-a", "H200", "580", 0, 0}, {"GPU-b", "H100", "580", 1, 0}});
+}
+
+}  // namespace
+
+TEST_CASE("slots have uids of their own") {
+  SlotOptions options;
+  options.cpu_slots = {"0", "1"};
+  options.gpus_excluded = {"GPU-b"};
+  const auto slots = make_slots(options, {{"GPU-a", "", "", 0, 0}, {"GPU-b", "", "", 1, 0}});
+  REQUIRE(slots.size() == 3);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    CHECK(slots[i].index == static_cast<int>(i));
+    CHECK(slots[i].uid_base == 200'000 + 32 * i);
+  }
+  CHECK(slots[2].device == "cuda");
+  options.gpus = false;
+  CHECK(make_slots(options, {{"GPU-a", "", "", 0, 0}}).size() == 2);
+}
+
+TEST_CASE("slots are held one at a time, by device, count and model") {
+  Slots slots(three());
+  auto cpu = slots.acquire("cpu", 0, "", "s-1", {});
+  REQUIRE(cpu);
+  CHECK(cpu->cpuset() == "0-1");
+  CHECK(cpu->gpus().empty());
+  {
+    auto h100 = slots.acquire("cuda", 1, "H100", "s-2", {});
+    CHECK(h100->gpus().at(0).uuid == "GPU-b");
+    CHECK(slots.view()[2].state == SlotState::busy);
+    CHECK(slots.view()[2].holder == "s-2");
+  }
+  auto both = slots.acquire("cuda", 2, "", "s-3", {});
+  CHECK(both->gpus().size() == 2);
+  CHECK(both->cpuset() == "2,3");
+  CHECK_THROWS_AS(slots.acquire("cuda", 3, "", "s-4", {}), NoSlot);
+  CHECK_THROWS_AS(slots.acquire("cuda", 1, "A100", "s-4", {}), NoSlot);
+}
+
+TEST_CASE("a waiter gets a slot when it is free, or leaves when stopped") {
+  Slots slots(three());
+  std::optional<Slots::Held> held = slots.acquire("cpu", 0, "", "s-1", {});
+  std::atomic<bool> got = false;
+  std::jthread waiter([&] { got = slots.acquire("cpu", 0, "", "s-2", {}).has_value(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK_FALSE(got);
+  held.reset();
+  waiter.join();
+  CHECK(got);
+  held.emplace(*slots.acquire("cpu", 0, "", "s-1", {}));
+  std::stop_source stop;
+  std::jthread stopped([&] { CHECK_FALSE(slots.acquire("cpu", 0, "", "s-2", stop.get_token())); });
+  stop.request_stop();
+}
+
+TEST_CASE("quarantine: with a reason, out of reach, also while busy, until released") {
+  Slots slots(three());
+  {
+    auto held = slots.acquire("cuda", 1, "H200", "s-1", {});
+    slots.quarantine_gpu("GPU-a", "xid 79");
+    slots.quarantine_gpu("GPU-a", "xid 48");
+  }
+  CHECK(slots.view()[1].state == SlotState::quarantined);
+  CHECK(slots.view()[1].reason == "xid 79");
+  CHECK(slots.usable("cuda") == 1);
+  CHECK(slots.models() == std::vector<std::string>{"H100"});
+  CHECK_THROWS_AS(slots.acquire("cuda", 1, "H200", "s-2", {}), NoSlot);
+  slots.release_quarantine(1);
+  CHECK(slots.acquire("cuda", 1, "H200", "s-2", {}));
+  slots.quarantine_gpu("GPU-unknown", "x");
+}
+
+TEST_CASE("a waiter learns that quarantine left nothing for it") {
+  Slots slots(three());
+  auto held = slots.acquire("cuda", 2, "", "s-1", {});
+  std::atomic<bool> told = false;
+  std::jthread waiter([&] {
+    try {
+      slots.acquire("cuda", 2, "", "s-2", {});
+    } catch (const NoSlot&) {
+      told = true;
+    }
+  });
+  slots.quarantine(2, "probe");
+  waiter.join();
+  CHECK(told);
+}
+
+TEST_CASE("two GPU faults in a row are a quarantine, one between successes is not") {
+  Slots slots(three());
+  const auto grade = [&](bool fault) {
+    auto held = slots.acquire("cuda", 1, "H200", "s", {});
+    slots.judge(*held, fault, "device: no context");
+  };
+  grade(true);
+  grade(false);
+  grade(true);
+  CHECK(slots.usable("cuda") == 2);
+  grade(true);
+  CHECK(slots.view()[1].state == SlotState::quarantined);
+  CHECK(slots.view()[1].reason == "device: no context");
+}
+
+TEST_CASE("many threads on few slots: never two holders of one") {
+  Slots slots(three());
+  std::array<std::atomic<int>, 3> users{};
+  std::atomic<bool> doubled = false;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 6; ++i)
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 200; ++k) {
+        auto held = slots.acquire(i % 3 ? "cuda" : "cpu", 1 + (i == 5), "", "s", {});
+        for (const Slot& slot : held->slots())
+          if (++users[static_cast<std::size_t>(slot.index)] != 1) doubled = true;
+        for (const Slot& slot : held->slots()) --users[static_cast<std::size_t>(slot.index)];
+      }
+    });
+  threads.clear();
+  CHECK_FALSE(doubled);
+}
