@@ -1,0 +1,186 @@
+// /submissions: hand in, look, list, cancel; log and details of one.
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "daemon/api/context.h"
+#include "daemon/api/input.h"
+
+namespace kbench::api {
+namespace {
+
+// Keys of requests that are being handled now: their repetition gets a 409 instead of a race.
+class InFlight {
+ public:
+  class Place {
+   public:
+    Place(InFlight& all, std::string key) : all_(all), key_(std::move(key)) {
+      const std::scoped_lock lock(all_.mutex_);
+      if (!key_.empty() && !all_.keys_.insert(key_).second) {
+        throw http::Problem{409,
+                            "in-flight",
+                            "a request with this Idempotency-Key is being handled",
+                            "Come back in a moment.",
+                            "Idempotency-Key",
+                            1};
+      }
+    }
+    ~Place() {
+      const std::scoped_lock lock(all_.mutex_);
+      if (!key_.empty()) all_.keys_.erase(key_);
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+   private:
+    InFlight& all_;
+    const std::string key_;
+  };
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> keys_;
+};
+
+std::string key_of(const http::Request& request, const Limits& limits) {
+  std::string key(request.header("Idempotency-Key"));
+  const bool visible = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  if (!visible || key.size() > limits.idempotency_key_bytes_max) {
+    throw http::Problem{400, "bad-key", "an Idempotency-Key that cannot be one",
+                        "Send up to " + std::to_string(limits.idempotency_key_bytes_max) + " visible ASCII characters.",
+                        "Idempotency-Key"};
+  }
+  return key;
+}
+
+http::Response accepted(const store::Submission& submission, bool replayed) {
+  auto response = json_response(202, view_of(submission));
+  response.headers["Location"] = "/api/v1/submissions/" + submission.id;
+  if (replayed) response.headers["Idempotency-Replayed"] = "true";
+  return response;
+}
+
+http::Response submit(Context& context, InFlight& in_flight, const http::Request& request) {
+  const auto key = key_of(request, context.limits);
+  const InFlight::Place place(in_flight, key.empty() ? key : request.submitter + "\n" + key);
+  store::NewSubmission wanted;
+  try {
+    wanted = checked(read_draft(request, context.limits), context.given.tasks, context.given.slots(), context.limits);
+  } catch (const http::Problem&) {
+    ++context.submits.refused;
+    throw;
+  }
+  wanted.submitter = request.submitter;
+  wanted.idempotency_key = key;
+  const auto result = context.store.submit(wanted, context.limits.queue_max);
+  switch (result.how) {
+    case store::Submitted::created:
+      ++context.submits.created;
+      return accepted(result.submission, false);
+    case store::Submitted::replayed:
+      ++context.submits.replayed;
+      return accepted(result.submission, true);
+    case store::Submitted::key_conflict:
+      ++context.submits.refused;
+      throw http::Problem{422, "key-reused", "this Idempotency-Key came with another request before",
+                          "Use a new key for a new submission.", "Idempotency-Key"};
+    case store::Submitted::queue_full:
+      break;
+  }
+  ++context.submits.queue_full;
+  throw http::Problem{503, "queue-full", "the queue is full", "Come back later.", "", context.limits.retry_after_s};
+}
+
+http::Response list(Context& context, const http::Request& request) {
+  const auto asked = [&](const char* name) {
+    const auto it = request.query.find(name);
+    return it == request.query.end() ? std::string() : it->second;
+  };
+  store::ListFilter filter;
+  filter.task = asked("task");
+  filter.submitter = asked("submitter");
+  filter.device = asked("device");
+  filter.verdict = asked("verdict");
+  filter.cursor = asked("cursor");
+  filter.limit =
+      static_cast<int>(number_in(asked("limit"), "limit", 1, context.limits.page_max, context.limits.page_default));
+  std::string fix;
+  if (const auto* task = find_task(context.given.tasks, filter.task, fix); task != nullptr) filter.task = task->id;
+  if (const auto state = asked("state"); !state.empty()) {
+    filter.state = store::state_named(state);
+    if (!filter.state) {
+      throw http::Problem{400, "unknown-state", "unknown state " + state,
+                          "States are queued, preparing, ready, measuring, done, cancelled, failed.", "state"};
+    }
+  }
+  if (const auto label = asked("label"); !label.empty()) {
+    const auto equals = label.find('=');
+    if (equals == std::string::npos)
+      throw http::Problem{400, "bad-label", "a label without =", "Send label=NAME=VALUE.", "label"};
+    filter.label_key = label.substr(0, equals);
+    filter.label_value = label.substr(equals + 1);
+  }
+  store::Page page;
+  try {
+    page = context.store.list(filter);
+  } catch (const store::BadCursor&) {
+    throw http::Problem{400, "bad-cursor", "not a cursor of this list", "Send `next` of the page before.", "cursor"};
+  }
+  auto all = nlohmann::ordered_json::array();
+  for (const auto& submission : page.submissions) all.push_back(view_of(submission));
+  return json_response(200,
+                       {{"submissions", std::move(all)},
+                        {"next", page.next.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(page.next)}});
+}
+
+http::Response cancel(Context& context, const http::Request& request) {
+  const auto how = context.store.cancel(request.path_values.at("id"));
+  const auto submission = submission_named(context, request);  // 404 for an unknown one
+  // Cancelled already is what was asked for; a retry after a lost answer must not look like a failure.
+  if (how == store::Cancelled::already_final && submission.state != store::State::cancelled) {
+    throw http::Problem{409, "already-final",
+                        "the submission has ended: " + std::string(store::name_of(submission.state)),
+                        "There is nothing left to cancel.", "id"};
+  }
+  return json_response(how == store::Cancelled::requested ? 202 : 200, view_of(submission));
+}
+
+http::Response log(Context& context, const http::Request& request) {
+  const auto submission = submission_named(context, request);
+  http::Response response;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = context.store.log(submission.id).value_or("");
+  return response;
+}
+
+http::Response details(Context& context, const http::Request& request) {
+  const auto submission = submission_named(context, request);
+  const auto text = context.store.details(submission.id);
+  if (!text || text->empty()) {
+    throw http::Problem{
+        404, "no-details", "no details of this submission",
+        std::string("It is ") + store::name_of(submission.state) + "; details come with a verdict of a measurement.",
+        "id"};
+  }
+  http::Response response;
+  response.body = *text;
+  return response;
+}
+
+}  // namespace
+
+void mount_submissions(http::Server& server, const ContextPtr& context) {
+  const auto in_flight = std::make_shared<InFlight>();
+  resource(server, "POST", "/submissions", {}, [=](const http::Request& r) { return submit(*context, *in_flight, r); });
+  resource(server, "GET", "/submissions",
+           {"task", "submitter", "device", "verdict", "state", "label", "limit", "cursor"},
+           [=](const http::Request& r) { return list(*context, r); });
+  resource(server, "GET", "/submissions/{id}", {},
+           [=](const http::Request& r) { return json_response(200, view_of(submission_named(*context, r))); });
+  resource(server, "DELETE", "/submissions/{id}", {}, [=](const http::Request& r) { return cancel(*context, r); });
+  resource(server, "GET", "/submissions/{id}/log", {}, [=](const http::Request& r) { return log(*context, r); });
+  resource(server, "GET", "/submissions/{id}/details", {},
+           [=](const http::Request& r) { return details(*context, r); });
+}
+
+}  // namespace kbench::api
