@@ -114,7 +114,7 @@ json details_of(const Session& session) {
   details["bounds"] = {{"quiescence_us_max", number(bounds.quiescence_us_max)},
                        {"stretch_ratio_max", number(bounds.stretch_ratio_max)},
                        {"start_excess_us_max", number(bounds.start_excess_us_max)}};
-  details["conditions"] = {{"waited_for", session.waits},
+  details["conditions"] = {{"complaints", session.complaints},
                            {"canary_before_us", session.canary_before_us},
                            {"canary_after_us", session.canary_after_us},
                            {"voided_runs", runs_of(session, session.voided)}};

@@ -62,7 +62,7 @@ RunRecord run_once(Session& session, std::size_t& next_plan) {
       const Phase phase(session, "compare");
       check_run(session, record);
     }
-    if (record.complaints.empty()) return record;
+    if (record.complaints.empty() || !session.enforces_conditions()) return record;
     session.voided.push_back(std::move(record));
     if (static_cast<int>(session.voided.size()) > measure::kHardwareVoidsMax) {
       throw GradeFault("conditions", "the device slowed down again: " + session.voided.back().complaints.front());
@@ -105,6 +105,7 @@ Verdict measure_all(Session& session) {
   if (measure::above_peak(verdict.result.reward, peak, session.problem.peak_factor))
     verdict.flags.push_back("above_peak");
   if (!peak && facts.kind == "cuda" && session.problem.peak_factor > 0) verdict.flags.push_back("peak_unknown");
+  if (!session.complaints.empty() && !session.enforces_conditions()) verdict.flags.push_back("disturbed");
   return verdict;
 }
 

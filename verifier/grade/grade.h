@@ -48,6 +48,10 @@ struct Options {
   std::string scratch;       // empty: /kbench where it is a folder, else made under /tmp. Private to the verifier
   std::string arch = "90a";  // of the GPU, for nvcc
   uid_t uid_base = 200'000;
+  // What complaints about the device (throttling, strangers on it) do. enforce: wait before a run, void one that had
+  // them, then an infrastructure fault. record: noted, and the result carries the flag `disturbed`. Empty: enforce on
+  // cuda, record on cpu, where nothing is ranked and processors are seldom alone.
+  std::string conditions;
   Deadlines deadlines;
   bool table = false;  // measure: print a table on stdout
 };

@@ -87,6 +87,10 @@ void add_grading(CLI::App* sub, Options& o, bool measuring) {
       ->check(CLI::ExistingFile);
   sub->add_option("--scratch", o.scratch, "Private folder for a compiled reference")->check(CLI::ExistingDirectory);
   sub->add_option("--arch", o.arch, "GPU architecture for nvcc")->capture_default_str();
+  sub->add_option("--conditions", o.conditions,
+                  "enforce: wait and void runs on complaints about the device; record: flag the result.\n"
+                  "By default enforce on cuda, record on cpu")
+      ->check(CLI::IsMember({"enforce", "record"}));
   auto seconds = [&](const char* name, double& value, const char* text) {
     sub->add_option(name, value, text)->capture_default_str()->check(CLI::Range(0.1, 86400.0));
   };

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kbench/events.h"
+#include "verifier/grade/worker.h"
 
 namespace kbench::grade {
 namespace {
@@ -33,19 +34,15 @@ CompileResult compile_under(Session& session, uid_t uid, std::vector<Source> sou
   const auto as_uid = [&](const std::function<int()>& body, double seconds) {
     return process::run_as(uid, body, std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
   };
-  const int made = as_uid(
-      [&] {
-        std::error_code error;
-        for (const char* name : {"/task", "/submission", "/out"}) fs::create_directory(home + name, error);
-        for (const Source& source : sources)
-          fs::create_directories(fs::path(home + "/submission/" + source.path).parent_path(), error);
-        // The verifier's root may lack DAC_OVERRIDE and must read what comes out.
-        return error || ::chmod(home.c_str(), 0711) != 0 ? 1 : 0;
-      },
-      30);
-  if (made != 0) throw GradeFault("compiler", "cannot make the folders to compile in");
-  process::write_file(uid, home + "/task/task.h", read_file(session.options.tests + "/task.h"));
-  for (const Source& source : sources) process::write_file(uid, home + "/submission/" + source.path, source.content);
+  lay_out_under(uid, home + "/submission", sources);
+  lay_out_under(uid, home + "/task", {{"task.h", read_file(session.options.tests + "/task.h")}});
+  const std::string out = home + "/out";
+  // The verifier's root may lack DAC_OVERRIDE and must read what comes out.
+  const auto open_up = [&] {
+    return ::mkdir(out.c_str(), 0755) == 0 && ::chmod(out.c_str(), 0755) == 0 && ::chmod(home.c_str(), 0711) == 0 ? 0
+                                                                                                                  : 1;
+  };
+  if (as_uid(open_up, 30) != 0) throw GradeFault("compiler", "cannot make a folder to compile in");
   const double limit_s = session.options.deadlines.compile;
   std::vector<std::string> arguments = {installed("bin") + "/kbench-verify",
                                         "compile",
@@ -54,7 +51,7 @@ CompileResult compile_under(Session& session, uid_t uid, std::vector<Source> sou
                                         "--submission",
                                         home + "/submission",
                                         "--out",
-                                        home + "/out",
+                                        out,
                                         "--device",
                                         session.device->facts().kind,
                                         "--arch",
@@ -68,14 +65,15 @@ CompileResult compile_under(Session& session, uid_t uid, std::vector<Source> sou
   const int code = as_uid(
       [&] {
         char* const environment[] = {nullptr};
+        ::umask(022);
         ::execve(argv[0], argv.data(), environment);
         return kExitUsage;
       },
       limit_s + 60);
   if (code != kExitOk && code != kExitCompileError)
     throw GradeFault("compiler", "kbench-verify compile ended with " + std::to_string(code));
-  CompileResult result = read_compile_json(home + "/out");
-  if (result.ok) session.artefact = read_artefact(home + "/out/artefact", SourceLimits{});
+  CompileResult result = read_compile_json(out);
+  if (result.ok) session.artefact = read_artefact(out + "/artefact", SourceLimits{});
   return result;
 }
 

@@ -13,6 +13,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kProgressPeriod = std::chrono::seconds(1);  // the sender must not run beside every window
 
+constexpr std::size_t kComplaintsMax = 32;  // noted
+
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // One run, as it goes.
@@ -26,8 +28,7 @@ class Run {
   RunRecord measure(bool with_odd) {
     const bool python = session_.python();
     RunningWorker worker(session_, session_.options.uid_base + kUidFirstRun + static_cast<uid_t>(record_.run),
-                         python ? Host::python : Host::native, session_.artefact,
-                         python ? "solution.py" : "submission.so", work_.setup());
+                         python ? Host::python : Host::native, session_.artefact, "", work_.setup());
     const Deadlines& deadlines = session_.options.deadlines;
     worker.await_ready(python ? deadlines.load_python : deadlines.load);
     for (std::size_t shape = 0; shape < session_.graded; ++shape) prepare(worker, shape, plan_.prepare[shape]);
@@ -177,20 +178,26 @@ class Run {
 RunRecord run_worker(Session& session, int run, const measure::RunPlan& plan, bool with_odd) {
   RunRecord record = Run(session, run, plan).measure(with_odd);
   record.complaints = session.device->complaints();
+  session.note(record.complaints);
   return record;
+}
+
+void Session::note(const std::vector<std::string>& found) {
+  for (const std::string& text : found) {
+    if (complaints.size() >= kComplaintsMax) return;
+    if (std::find(complaints.begin(), complaints.end(), text) == complaints.end()) complaints.push_back(text);
+  }
 }
 
 void await_conditions(Session& session) {
   const auto start = Clock::now();
   for (;;) {
-    const std::vector<std::string> complaints = session.device->complaints();
-    if (complaints.empty()) return;
-    for (const std::string& text : complaints) {
-      if (std::find(session.waits.begin(), session.waits.end(), text) == session.waits.end())
-        session.waits.push_back(text);
+    const std::vector<std::string> found = session.device->complaints();
+    session.note(found);
+    if (found.empty() || !session.enforces_conditions()) return;
+    if (seconds_since(start) > session.options.deadlines.conditions) {
+      throw GradeFault("conditions", "the device is not fit: " + found.front());
     }
-    if (seconds_since(start) > session.options.deadlines.conditions)
-      throw GradeFault("conditions", "the device is not fit: " + complaints.front());
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
 }

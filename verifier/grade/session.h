@@ -89,10 +89,14 @@ struct Session {
   std::vector<RunRecord> runs;
   std::vector<RunRecord> voided;
   std::vector<OddResult> odd;
-  std::vector<std::string> waits;  // complaints that passed
+  std::vector<std::string> complaints;  // complaints that passed
   double canary_before_us = 0, canary_after_us = 0;
   std::map<std::string, double> seconds;  // by phase
 
+  bool enforces_conditions() const {
+    return options.conditions.empty() ? device->facts().kind == "cuda" : options.conditions == "enforce";
+  }
+  void note(const std::vector<std::string>& complaints);
   bool python() const { return language == "python"; }
 };
 

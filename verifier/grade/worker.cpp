@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <filesystem>
+
 #include "kbench/events.h"
 
 namespace kbench::grade {
@@ -37,9 +39,12 @@ process::Command command_of(const Session& session, uid_t uid, Host host, const 
                             const std::string& program) {
   process::Command command;
   if (host == Host::python) {
-    command.arguments = {"python3", installed("python") + "/kbench_worker.py", program};
+    command.arguments = {
+        "python3",   installed("python") + "/kbench_worker.py", "--task-json",       home + "/task.json",
+        "--library", installed("lib") + "/libkbench_worker.so", home + "/submission"};
   } else {
-    command.arguments = {installed("bin") + "/kbench-worker", program};
+    command.arguments = {installed("bin") + "/kbench-worker",
+                         program.empty() ? home + "/submission/submission.so" : program};
   }
   command.uid = uid;
   command.home = home;
@@ -69,13 +74,29 @@ Finding finding_of(process::WorkerProcess& worker, verify::Ended ended, const st
   }
 }
 
+void lay_out_under(uid_t uid, const std::string& folder, const std::vector<Source>& files) {
+  const int made = process::run_as(
+      uid,
+      [&] {
+        std::error_code error;
+        std::filesystem::create_directories(folder, error);
+        for (const Source& file : files) {
+          std::filesystem::create_directories(std::filesystem::path(folder + "/" + file.path).parent_path(), error);
+        }
+        return error ? 1 : 0;
+      },
+      std::chrono::seconds(30));
+  if (made != 0) throw process::ProcessFault("cannot make folders in " + folder);
+  for (const Source& file : files) process::write_file(uid, folder + "/" + file.path, file.content);
+}
+
 RunningWorker::RunningWorker(const Session& session, uid_t uid, Host host, const std::vector<Source>& files,
                              const std::string& program, const protocol::Setup& setup)
     : uid_(uid) {
   const std::string home = process::make_folder(uid);
-  for (const Source& file : files) process::write_file(uid, home + "/" + file.path, file.content);
-  const std::string path = program.front() == '/' ? program : home + "/" + program;
-  process_ = process::WorkerProcess::start(command_of(session, uid, host, home, path), setup,
+  lay_out_under(uid, home + "/submission", files);
+  if (host == Host::python) process::write_file(uid, home + "/task.json", to_json(session.problem));
+  process_ = process::WorkerProcess::start(command_of(session, uid, host, home, program), setup,
                                            session.workspace->descriptors());
 }
 

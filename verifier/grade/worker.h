@@ -9,13 +9,16 @@
 
 namespace kbench::grade {
 
+// Files in a folder of the uid's, with the folders they need.
+void lay_out_under(uid_t uid, const std::string& folder, const std::vector<Source>& files);
+
 enum class Host : std::uint8_t { native, python };
 
 // A started worker under a uid of its own. `end` kills it and wipes all its uid owns; the destructor does too, if
 // nobody has.
 class RunningWorker {
  public:
-  // files: written into its home; program: what it loads, a path or the name of one of the files.
+  // files: written into its home, under submission/. program: a library elsewhere; empty: what is among the files.
   RunningWorker(const Session& session, uid_t uid, Host host, const std::vector<Source>& files,
                 const std::string& program, const protocol::Setup& setup);
   ~RunningWorker();
