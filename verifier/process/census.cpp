@@ -104,6 +104,16 @@ std::map<pid_t, Thread> threads_of(uid_t uid) {
   return threads;
 }
 
+bool read_thread(pid_t tid, Thread* thread) {
+  char folder[32];
+  snprintf(folder, sizeof folder, "/proc/%d", tid);
+  Status status;
+  if (!read_status(AT_FDCWD, folder, &status)) return false;
+  read_run_time(AT_FDCWD, folder, &status.thread);
+  *thread = status.thread;
+  return true;
+}
+
 std::vector<pid_t> living_of(uid_t uid) {
   std::vector<pid_t> pids;
   for_each_process(uid, [&](int, const char* pid, const Status& status) {

@@ -18,6 +18,8 @@ struct Thread {
 
 // Threads by id of all processes of which any uid (real, effective, saved) is `uid`.
 std::map<pid_t, Thread> threads_of(uid_t uid);
+// One thread again; false when it is gone.
+bool read_thread(pid_t tid, Thread* thread);
 // Processes of the uid that are not zombies.
 std::vector<pid_t> living_of(uid_t uid);
 

@@ -156,21 +156,28 @@ Ended WorkerProcess::State::await(std::uint32_t epoch, std::chrono::nanoseconds 
   }
 }
 
+// One walk over /proc is enough: once all have the signal, none of them can fork. Those not yet halted are looked at
+// again.
 void WorkerProcess::State::confirm_stopped() {
   const auto start = Clock::now();
-  for (;;) {
-    std::map<pid_t, Thread> now = threads_of(command.uid);
-    bool halted = true;
-    for (const auto& [tid, thread] : now) {
-      // A parent in vfork sleeps uninterruptibly until its stopped child executes.
-      const auto before = at_stop.find(tid);
-      const bool asleep = thread.state == 'D' && Clock::now() - start > kSleepersGrace && before != at_stop.end() &&
-                          before->second.switches == thread.switches;
-      halted &= thread.halted() || asleep;
+  at_stop = threads_of(command.uid);
+  for (auto each = at_stop.begin(); each != at_stop.end();) {
+    Thread& thread = each->second;
+    if (thread.halted()) {
+      ++each;
+      continue;
     }
-    at_stop = std::move(now);
-    if (halted) return;
-    if (Clock::now() - start > command.limits.stop_deadline) return violated("processes would not stop");
+    const Thread before = thread;
+    if (!read_thread(each->first, &thread)) {
+      each = at_stop.erase(each);
+      continue;
+    }
+    // A parent in vfork sleeps uninterruptibly until its stopped child executes.
+    const auto waited = Clock::now() - start;
+    if (thread.state == 'D' && waited > kSleepersGrace && before.switches == thread.switches)
+      ++each;
+    else if (waited > command.limits.stop_deadline)
+      return violated("processes would not stop");
   }
 }
 

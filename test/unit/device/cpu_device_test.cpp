@@ -1,0 +1,156 @@
+// The cpu device's memory and kernels.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+
+#include "kbench/abi.h"
+#include "kbench/parallel.h"
+#include "verifier/compare/passes.h"
+#include "verifier/device/device.h"
+#include "verifier/device/kernels.h"
+
+using namespace kbench;
+using namespace kbench::verify;
+
+namespace {
+
+Device& device() {
+  static const std::unique_ptr<Device> opened = open_cpu_device();
+  return *opened;
+}
+
+}  // namespace
+
+TEST_CASE("the facts are filled") {
+  const Facts& facts = device().facts();
+  CHECK(facts.kind == "cpu");
+  CHECK_FALSE(facts.name.empty());
+  CHECK(facts.units >= 1);
+  CHECK(facts.memory_bytes > 1 << 20);
+  CHECK(facts.l2_bytes >= 1 << 18);
+  CHECK(device().free_bytes() > 0);
+  CHECK(device().free_bytes() <= facts.memory_bytes);
+}
+
+TEST_CASE("this build has no cuda device") { CHECK_THROWS_AS(open_cuda_device(), DeviceFault); }
+
+TEST_CASE("memory that is not there is refused, not promised") {
+  CHECK_THROWS_AS(device().allocate(1ULL << 50), OutOfDeviceMemory);
+  CHECK_THROWS_AS(device().allocate_shared(1ULL << 50), OutOfDeviceMemory);
+  CHECK_THROWS_AS(device().allocate(UINT64_MAX), OutOfDeviceMemory);
+  CHECK(device().allocate(0)->region().bytes == 0);
+}
+
+TEST_CASE("a shared buffer is guard, tensor, guard, without a gap, and sealed") {
+  const std::uint64_t bytes = GENERATE(1, 3, 4096, 100'001);
+  const auto buffer = device().allocate_shared(bytes);
+  const Region front = buffer->front_guard(), tensor = buffer->tensor(), back = buffer->back_guard();
+  CHECK(tensor.bytes == bytes);
+  CHECK(front.bytes == kGuardBytes);
+  CHECK(back.bytes >= kGuardBytes);
+  CHECK(front.data + front.bytes == tensor.data);
+  CHECK(tensor.data + tensor.bytes == back.data);
+  CHECK(buffer->mapped_bytes() == front.bytes + tensor.bytes + back.bytes);
+  CHECK(buffer->tensor_offset() == front.bytes);
+  CHECK(reinterpret_cast<std::uintptr_t>(tensor.data) % 256 == 0);
+  CHECK(ftruncate(buffer->fd(), 0) != 0);
+  CHECK(ftruncate(buffer->fd(), 1 << 30) != 0);
+  auto* other = static_cast<std::byte*>(
+      mmap(nullptr, buffer->mapped_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, buffer->fd(), 0));
+  REQUIRE(other != MAP_FAILED);
+  device().poison(back, 3);
+  other[buffer->tensor_offset() + bytes] ^= std::byte{1};
+  CHECK(device().unpoisoned(back, 3) == 1);
+  munmap(other, buffer->mapped_bytes());
+}
+
+TEST_CASE("read, write, zero, copy") {
+  std::vector<std::byte> content(700'001);
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<std::byte>(i * 31 >> 3);
+  const auto a = device().allocate(content.size()), b = device().allocate(content.size());
+  device().write(a->region(), content.data());
+  device().copy({a->region(), b->region()});
+  std::vector<std::byte> back(content.size());
+  device().read(back.data(), b->region());
+  CHECK(back == content);
+  CHECK(device().hash(a->region()) == device().hash(b->region()));
+  device().zero(b->region());
+  CHECK(device().hash(a->region()) != device().hash(b->region()));
+  device().read(back.data(), b->region());
+  CHECK(back == std::vector<std::byte>(content.size()));
+  CHECK_THROWS_AS(device().copy({a->region(), {b->region().data, 1}}), DeviceFault);
+}
+
+TEST_CASE("poison on all threads is what the kernel says") {
+  const auto buffer = device().allocate(1'000'003);
+  const Region region = buffer->region();
+  device().poison(region, 77);
+  CHECK(device().unpoisoned(region, 77) == 0);
+  for (std::uint64_t i = 0; i < 100; ++i) CHECK(word_at(region.data, region.bytes, i * 997) == keyed_word(77, i * 997));
+  region.data[1'000'002] ^= std::byte{4};
+  region.data[0] ^= std::byte{4};
+  CHECK(device().unpoisoned(region, 77) == 2);
+}
+
+TEST_CASE("a pass covers every element and names the first wrong one") {
+  constexpr std::int64_t kCount = 300'007;
+  const auto got = device().allocate(kCount * 4), expected = device().allocate(kCount * 4);
+  auto* y = reinterpret_cast<float*>(got->region().data);
+  auto* r = reinterpret_cast<float*>(expected->region().data);
+  for (std::int64_t i = 0; i < kCount; ++i) y[i] = r[i] = static_cast<float>(i);
+  PassPlan plan{};
+  plan.pass = static_cast<std::uint8_t>(compare::Pass::exact);
+  plan.dtype = DType::f32;
+  plan.got = got->region();
+  plan.expected = expected->region();
+  plan.count = kCount;
+  plan.row = kCount;
+  CHECK(device().pass(plan).wrong == 0);
+  y[kCount - 1] = -1;
+  y[123'456] = -1;
+  const PassSums sums = device().pass(plan);
+  CHECK(sums.wrong == 2);
+  CHECK(sums.first == 123'456);
+  plan.pass = static_cast<std::uint8_t>(compare::Pass::squares);
+  const double squares = device().pass(plan).sum_expected2;
+  double truth = 0;
+  for (std::int64_t i = 0; i < kCount; ++i) truth += static_cast<double>(r[i]) * static_cast<double>(r[i]);
+  CHECK(squares == Approx(truth));
+  for (int i = 0; i < 5; ++i) CHECK(device().pass(plan).sum_expected2 == squares);
+  plan.count = 0;
+  CHECK(device().pass(plan).wrong == 0);
+}
+
+TEST_CASE("a reference runs on all cores, with scratch that is freed") {
+  struct Args {
+    long long n;
+    std::uint32_t* out;
+    int result;
+  };
+  std::vector<std::uint32_t> out(100'000);
+  Args args{100'000, out.data(), 0};
+  const auto reference = [](const void* raw, kbench_exec* exec) {
+    const Args a = *static_cast<const Args*>(raw);
+    if (a.result != 0) return a.result;
+    auto* half = kb::scratch<std::uint32_t>(*exec, a.n);
+    kb::parallel_for(*exec, a.n, KB_LAMBDA(long long i) { half[i] = static_cast<std::uint32_t>(i); });
+    kb::parallel_for(*exec, a.n, KB_LAMBDA(long long i) { a.out[i] = half[a.n - 1 - i] + 1; });
+    return exec->scratch(exec->context, 1ULL << 50) == nullptr ? 0 : 1;
+  };
+  device().run_reference(reference, &args);
+  for (std::uint32_t i = 0; i < 100'000; ++i) REQUIRE(out[i] == 100'000 - i);
+  args.result = 3;
+  CHECK_THROWS_WITH(device().run_reference(reference, &args), Catch::Contains("returned 3"));
+}
+
+TEST_CASE("the canary is a load of steady cost") {
+  const double first = device().canary(), second = device().canary();
+  CHECK(first > 1000);
+  CHECK(std::abs(std::log(first / second)) < 0.7);
+  device().complaints();
+}
