@@ -21,32 +21,31 @@ Writer::~Writer() {
   thread_.join();
 }
 
-void Writer::run(Work work) {
-  std::future<void> done;
+void Writer::run(const Work& work) {
+  Job job{work};
   {
-    const std::lock_guard lock(mutex_);
-    Job& job = waiting_.emplace_back();
-    job.work = std::move(work);
-    done = job.done.get_future();
+    std::unique_lock lock(mutex_);
+    waiting_.push_back(&job);
+    work_.notify_one();
+    job.finished.wait(lock, [&] { return job.is_finished; });
   }
-  work_.notify_one();
-  done.get();
+  if (job.error) std::rethrow_exception(std::move(job.error));
 }
 
 void Writer::loop() {
   for (;;) {
-    std::vector<Job> group;
+    Group group;
     {
       std::unique_lock lock(mutex_);
       work_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
       while (!waiting_.empty() && group.size() < group_size_max_) {
-        group.push_back(std::move(waiting_.front()));
+        group.push_back(waiting_.front());
         waiting_.pop_front();
       }
     }
     if (group.size() == 1 || !commit_together(group)) {
-      for (Job& job : group) commit_alone(job);
+      for (Job* job : group) commit_alone(*job);
     }
     conclude(group);
   }
@@ -61,17 +60,17 @@ void Writer::perform(Job& job) {
 
 // Work that throws leaves nothing, the others' stands. A fault of the database spoils the whole transaction (SQLite may
 // have rolled it back): false, and each is tried alone, so that only what does not fit on a full disk fails.
-bool Writer::commit_together(std::vector<Job>& group) {
+bool Writer::commit_together(const Group& group) {
   try {
     connection_->change("begin immediate");
-    for (Job& job : group) {
+    for (Job* job : group) {
       connection_->change("savepoint job");
       try {
-        perform(job);
+        perform(*job);
       } catch (const StoreFault&) {
         throw;
       } catch (...) {
-        job.error = std::current_exception();
+        job->error = std::current_exception();
         connection_->change("rollback to savepoint job");
       }
       connection_->change("release savepoint job");
@@ -80,7 +79,7 @@ bool Writer::commit_together(std::vector<Job>& group) {
     return true;
   } catch (const StoreFault&) {
     roll_back();
-    for (Job& job : group) job.error = nullptr;
+    for (Job* job : group) job->error = nullptr;
     return false;
   }
 }
@@ -104,21 +103,19 @@ void Writer::roll_back() {
   }
 }
 
-void Writer::conclude(std::vector<Job>& group) {
+void Writer::conclude(const Group& group) {
   std::vector<std::string> changed;
   bool claimable = false;
-  for (Job& job : group) {
-    if (job.error) continue;
-    changed.insert(changed.end(), job.changed.begin(), job.changed.end());
-    claimable |= job.claimable;
+  for (const Job* job : group) {
+    if (job->error) continue;
+    changed.insert(changed.end(), job->changed.begin(), job->changed.end());
+    claimable |= job->claimable;
   }
   if (claimable || !changed.empty()) announce_(changed, claimable);
-  for (Job& job : group) {
-    if (job.error) {
-      job.done.set_exception(std::move(job.error));
-    } else {
-      job.done.set_value();
-    }
+  const std::lock_guard lock(mutex_);
+  for (Job* job : group) {
+    job->is_finished = true;
+    job->finished.notify_one();  // under the lock: the job may be gone as soon as it is free
   }
 }
 

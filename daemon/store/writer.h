@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <future>
 #include <mutex>
 #include <thread>
 
@@ -29,23 +28,26 @@ class Writer {
   ~Writer();  // finishes what was handed over
 
   // Blocks until the work is durable; rethrows what it threw, in which case it left nothing behind.
-  void run(Work work);
+  void run(const Work& work);
 
  private:
+  // Lives where its caller waits.
   struct Job {
-    Work work;
-    std::promise<void> done;
-    std::exception_ptr error;
-    std::vector<std::string> changed;
+    const Work& work;
+    std::condition_variable finished = {};
+    bool is_finished = false;
+    std::exception_ptr error = {};
+    std::vector<std::string> changed = {};
     bool claimable = false;
   };
+  using Group = std::vector<Job*>;
 
   void loop();
-  bool commit_together(std::vector<Job>& group);
+  bool commit_together(const Group& group);
   void commit_alone(Job& job);
   void perform(Job& job);
   void roll_back();
-  void conclude(std::vector<Job>& group);
+  void conclude(const Group& group);
 
   std::unique_ptr<Connection> connection_;
   const std::size_t group_size_max_;
@@ -54,7 +56,7 @@ class Writer {
 
   std::mutex mutex_;
   std::condition_variable work_;
-  std::deque<Job> waiting_;
+  std::deque<Job*> waiting_;
   bool stopping_ = false;
   std::thread thread_;
 };
