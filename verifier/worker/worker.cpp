@@ -90,11 +90,13 @@ void build_args(kbench_worker* w) {
 }
 
 void finish(kbench_worker* w, int code, const char* text) {
+  double us = now_us() - w->started_us;
   if (w->setup.device == 1 && code == 0) {
+    worker::cuda_mark(1, w->stream);
     const int result = worker::cuda_synchronize();
     if (result != 0) return say(w, w->epoch, Status::failed, result, 0, worker::cuda_error_name(result));
+    us = worker::cuda_marked_us();
   }
-  const double us = now_us() - w->started_us;
   say(w, w->epoch, code == 0 ? Status::done : Status::refused, code, us, text);
 }
 
@@ -148,6 +150,7 @@ int kbench_worker_next(kbench_worker* w) {
   w->shape = w->to->shape < w->setup.shape_count ? w->to->shape : 0;
   build_args(w);
   w->started_us = now_us();
+  if (cuda) worker::cuda_mark(0, w->stream);
   return static_cast<int>(w->shape);
 }
 
