@@ -116,7 +116,8 @@ class Run {
     // may repeat.
     const bool keep = planned.compared || (repeated && !holds_repeat(shape));
 
-    measure::Sample sample = measure::judge(evidence, session_.calibrations[shape], session_.device->bounds());
+    measure::Sample sample = measure::judge(evidence, session_.calibrations[shape], session_.device->bounds(),
+                                            session_.device->facts().kind == "cpu");
     sample.shape = planned.shape;
     sample.scored = planned.scored;
     sample.compared = keep;

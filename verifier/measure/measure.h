@@ -79,8 +79,11 @@ struct Sample {
   double time_us = 0;  // infinite when a rule was broken
   verify::Repetition evidence;
 };
-// window - overhead, or infinity.
-Sample judge(const verify::Repetition& repetition, const Calibration& calibration, const verify::Bounds& bounds);
+// window - overhead, or infinity. With `own_time_is_floor` no less than the worker says its call took: lying about that
+// only makes it slower, and the windows of the cpu device, which carry the noise of stopping processes, then cannot
+// come out as nothing.
+Sample judge(const verify::Repetition& repetition, const Calibration& calibration, const verify::Bounds& bounds,
+             bool own_time_is_floor);
 
 bool too_many_void(std::span<const Sample> samples);  // more than kVoidShareMax
 

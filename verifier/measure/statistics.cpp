@@ -111,12 +111,14 @@ Breach breach_of(const verify::Repetition& repetition, const Calibration& calibr
   return Breach::none;
 }
 
-Sample judge(const verify::Repetition& repetition, const Calibration& calibration, const verify::Bounds& bounds) {
+Sample judge(const verify::Repetition& repetition, const Calibration& calibration, const verify::Bounds& bounds,
+             bool own_time_is_floor) {
   Sample sample;
   sample.evidence = repetition;
   sample.breach = breach_of(repetition, calibration, bounds);
-  sample.time_us = sample.breach == Breach::none ? repetition.window_us - calibration.overhead_us
-                                                 : std::numeric_limits<double>::infinity();
+  sample.time_us = repetition.window_us - calibration.overhead_us;
+  if (own_time_is_floor && repetition.worker_us > sample.time_us) sample.time_us = repetition.worker_us;
+  if (sample.breach != Breach::none) sample.time_us = std::numeric_limits<double>::infinity();
   return sample;
 }
 

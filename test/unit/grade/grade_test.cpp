@@ -42,13 +42,6 @@ TEST_CASE("grade: one wrong element in one tensor is incorrect") {
   CHECK(g.reason().find("run 1") != std::string::npos);
 }
 
-TEST_CASE("grade: the untouched stub is incorrect") {
-  const Grading g = grade_source(
-      "#include \"task.h\"\nextern \"C\" int kbench_run(const kbench_args*, kbench_stream) { return 0; }\n");
-  CHECK(g.verdict() == "incorrect");
-  CHECK(g.value() == 0);
-}
-
 TEST_CASE("grade: right ten times, then wrong") {
   const Grading g = grade_source(submission("", "if (++calls > 10) a->y[7] = 0;", "static int calls = 0;"));
   CHECK(g.verdict() == "incorrect");

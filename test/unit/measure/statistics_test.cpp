@@ -100,21 +100,32 @@ TEST_CASE("measure: each bound at its edge") {
   const Bounds bounds{500, 1.25, 50};
   Repetition r = window(1300, 0, 250, 200);
   r.quiescence_us = 500;
-  CHECK(judge(r, calibration, bounds).breach == Breach::none);
-  CHECK(judge(r, calibration, bounds).time_us == 1000);
+  CHECK(judge(r, calibration, bounds, false).breach == Breach::none);
+  CHECK(judge(r, calibration, bounds, false).time_us == 1000);
   SECTION("quiescence") {
     r.quiescence_us = GENERATE(500.1, kNan, kInf);
-    CHECK(judge(r, calibration, bounds).breach == Breach::quiescence);
+    CHECK(judge(r, calibration, bounds, false).breach == Breach::quiescence);
   }
   SECTION("stretch") {
     r.stretch_us = GENERATE(250.1, kNan);
-    CHECK(judge(r, calibration, bounds).breach == Breach::stretch);
+    CHECK(judge(r, calibration, bounds, false).breach == Breach::stretch);
   }
   SECTION("start") {
     r.start_us = GENERATE(200.1, kNan);
-    CHECK(judge(r, calibration, bounds).breach == Breach::early_done);
-    CHECK(judge(r, calibration, bounds).time_us == kInf);
+    CHECK(judge(r, calibration, bounds, false).breach == Breach::early_done);
+    CHECK(judge(r, calibration, bounds, false).time_us == kInf);
   }
+}
+
+TEST_CASE("measure: what the worker says can only make it slower") {
+  Calibration calibration;
+  calibration.overhead_us = 300, calibration.stretch_us = 300, calibration.start_us = 150;
+  const Bounds bounds{500, 1.25, 50};
+  CHECK(judge(window(290, 40), calibration, bounds, false).time_us == -10);
+  CHECK(judge(window(290, 40), calibration, bounds, true).time_us == 40);
+  CHECK(judge(window(400, 40), calibration, bounds, true).time_us == 100);
+  CHECK(judge(window(400, 140), calibration, bounds, true).time_us == 140);
+  CHECK(judge(window(400, 140, 9999), calibration, bounds, true).time_us == kInf);
 }
 
 TEST_CASE("measure: a tenth of the repetitions may be void, not more") {
