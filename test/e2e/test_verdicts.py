@@ -49,7 +49,7 @@ class Verdicts(unittest.TestCase):
         else:
             self.assertEqual(found["reward"], 0, found)
             self.assertTrue(found["reason"])
-            self.assertFalse(found["rank_eligible"])
+            self.assertFalse(found["rank"]["eligible"])
         return found, log.body.decode()
 
     def test_a_compile_error_shows_the_compilers_words(self):

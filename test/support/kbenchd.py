@@ -227,7 +227,7 @@ class Kbenchd:
 
 def submission(files, task=SCAN, language="cpp", device="cpu", **more):
     return {"task": task, "device": device, "language": language,
-            "files": [{"path": path, "content": text} for path, text in files.items()], **more}
+            "files": dict(files), **more}
 
 
 def configuration(daemon):
@@ -236,6 +236,8 @@ def configuration(daemon):
 port = {daemon.port}
 [data]
 folder = "{daemon.data}"
+[tasks]
+folder = "{ROOT}/tasks"
 [engine]
 socket = "{daemon.engine.socket}"
 {daemon.settings}
