@@ -4,6 +4,8 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -31,21 +33,23 @@ Dims read_dims(TomlReader& reader, const toml::table& table, const std::string& 
   return dims;
 }
 
-std::vector<Shape> read_shapes(TomlReader& reader, const toml::table& table, const char* key, Problem& problem) {
+std::vector<Shape> read_shapes(TomlReader& reader, const toml::table& table, const char* key, const Problem& problem,
+                               bool required = true) {
   std::vector<Shape> shapes;
-  for (const toml::table* one : reader.tables(table, "dims.", key, true)) {
+  for (const toml::table* one : reader.tables(table, "dims.", key, required)) {
     const std::string name = std::string(key) + std::to_string(shapes.size());
     const std::string place = std::string("dims.") + key + "[" + std::to_string(shapes.size()) + "]";
     shapes.push_back({name, read_dims(reader, *one, place, problem.dims)});
   }
-  if (shapes.empty()) reader.fault(std::string("dims.") + key, "needs at least one shape", &table);
+  if (required && shapes.empty()) reader.fault(std::string("dims.") + key, "needs at least one shape", &table);
   return shapes;
 }
 
-void read_all_dims(TomlReader& reader, const toml::table& root, Problem& problem) {
+void read_all_dims(TomlReader& reader, const toml::table& root, Definition& definition) {
+  Problem& problem = definition.problem;
   const toml::table* table = reader.table(root, "", "dims", true);
   if (table == nullptr) return;
-  reader.only(*table, "dims.", {"names", "derived", "tiny", "test", "graded", "odd"});
+  reader.only(*table, "dims.", {"names", "derived", "tiny", "test", "graded", "odd", "precision"});
   problem.dims = reader.texts(*table, "dims.", "names");
   for (const std::string& text : reader.texts(*table, "dims.", "derived", false)) {
     const auto at = text.find(" = ");
@@ -58,6 +62,7 @@ void read_all_dims(TomlReader& reader, const toml::table& root, Problem& problem
     problem.tiny = {{"tiny", read_dims(reader, *tiny, "dims.tiny", problem.dims)}};
   problem.test = read_shapes(reader, *table, "test", problem);
   problem.graded = read_shapes(reader, *table, "graded", problem);
+  definition.precision_shapes = read_shapes(reader, *table, "precision", problem, false);
   if (const toml::table* odd = reader.table(*table, "dims.", "odd", false)) {
     for (const auto& [name, node] : *odd) {
       const std::string key = "dims.odd." + std::string(name.str());
@@ -101,6 +106,9 @@ Tensor read_tensor(TomlReader& reader, const toml::table& table, const std::stri
     reader.fault(prefix + "gen", "an output has none", table.get("gen"));
   if (tensor.role == Role::input && !tensor.rule.empty())
     reader.fault(prefix + "rule", "an input has none", table.get("rule"));
+  for (const char* rule : {"elem(", "abs(", "tight("})
+    if (tensor.rule.starts_with(rule) && std::isdigit(static_cast<unsigned char>(tensor.rule[std::strlen(rule)])))
+      reader.fault(prefix + "rule", "its number is measured: write the name alone", table.get("rule"));
   return tensor;
 }
 
@@ -131,7 +139,12 @@ std::vector<std::string> read_choices(TomlReader& reader, const toml::table& roo
   return chosen;
 }
 
-bool exact(const Tensor& tensor) { return tensor.rule == "exact"; }
+// Whether the rule has a number that must be measured: not exact, codes, or rows of those.
+bool has_tolerance(const Tensor& tensor) {
+  for (const char* rule : {"near", "elem", "abs", "tight", "delta"})
+    if (tensor.rule.find(rule) != std::string::npos) return true;
+  return false;
+}
 
 void read_precision(TomlReader& reader, const toml::table& root, Definition& definition, Tolerances tolerances) {
   const toml::table* table = reader.table(root, "", "precision", false);
@@ -142,7 +155,7 @@ void read_precision(TomlReader& reader, const toml::table& root, Definition& def
       const std::string name(key.str()), prefix = "precision." + name + ".";
       if (name == "conditions") continue;
       const Tensor* tensor = definition.problem.find(name);
-      if (tensor == nullptr || tensor->role == Role::input || exact(*tensor)) {
+      if (tensor == nullptr || tensor->role == Role::input || !has_tolerance(*tensor)) {
         reader.fault("precision." + name, "no output of that name has a tolerance", &node);
       } else if (const toml::table* one = node.as_table()) {
         reader.only(*one, prefix, {"floor_max", "floor_rms", "control_max", "control_rms", "max", "rms"});
@@ -159,11 +172,12 @@ void read_precision(TomlReader& reader, const toml::table& root, Definition& def
     definition.precision = precision;
   }
   if (tolerances == Tolerances::to_be_measured) {
-    for (Tensor& tensor : definition.problem.tensors) tensor.tolerance = {1, 1};
+    for (Tensor& tensor : definition.problem.tensors)
+      if (tensor.role != Role::input && has_tolerance(tensor)) tensor.tolerance = {kUnmeasured, 1};
     return;
   }
   for (Tensor& tensor : definition.problem.tensors) {
-    if (tensor.role == Role::input || exact(tensor)) continue;
+    if (tensor.role == Role::input || !has_tolerance(tensor)) continue;
     if (const auto found = precision.tensors.find(tensor.name); found != precision.tensors.end())
       tensor.tolerance = found->second.tolerance;
     else
@@ -238,7 +252,7 @@ Definition read(TomlReader& reader, const std::string& id, const toml::table& ro
     reader.fault("metric", "unknown '" + metric + "'; one of TFLOP/s, GB/s", root.get("metric"));
   problem.gpus = root.get("gpus") == nullptr ? 1 : static_cast<int>(reader.integer(*root.get("gpus"), "gpus"));
   if (problem.gpus < 1 || problem.gpus > 8) reader.fault("gpus", "must be 1 to 8", root.get("gpus"));
-  read_all_dims(reader, root, problem);
+  read_all_dims(reader, root, definition);
   if (const toml::table* work = reader.table(root, "", "work", true)) {
     reader.only(*work, "work.", {"flops", "bytes", "bound", "peak_factor"});
     problem.work = {reader.text(*work, "work.", "flops"), reader.text(*work, "work.", "bytes"),

@@ -36,6 +36,8 @@ struct Definition {
   Problem problem;  // with its hash, and the tolerances of `precision`
   std::string op, distinguishing, independent, source;
   std::vector<std::string> keywords;
+  std::vector<Shape>
+      precision_shapes;  // where precision is measured besides tiny and test: a graded reduction's length, say
   std::optional<Precision> precision;
   std::string header;         // <task>.h: reference, independent, control
   std::string public_header;  // the part of it that a submitter sees: reference
@@ -44,6 +46,8 @@ struct Definition {
 };
 
 enum class Tolerances : std::uint8_t { required, to_be_measured };
+// Tolerance::max while it is measured, so large that no rule stops at it; rms is 1 then.
+inline constexpr double kUnmeasured = 1e9;
 
 // `root` is the repository's folder. Throws BadDefinition.
 Definition load(const std::string& root, const std::string& id, Tolerances tolerances = Tolerances::required);

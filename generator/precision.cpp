@@ -170,7 +170,7 @@ class Bench {
 
 struct Differences {
   double floor_max = 0, floor_rms = 0, control_max = INFINITY, control_rms = INFINITY;
-  bool independent_equal = true, control_equal = false;  // by the rule, with a tolerance of 1
+  bool independent_equal = true, control_equal = false;  // by a rule without a tolerance
 };
 
 void compare_all(Device& device, const Problem& problem, const Author& author, const Shape& shape, std::uint64_t seed,
@@ -189,9 +189,9 @@ void compare_all(Device& device, const Problem& problem, const Author& author, c
     };
     const compare::Outcome near = judge(independent), far = judge(control);
     Differences& d = differences[tensor.name];
-    d.floor_max = std::max(d.floor_max, near.max_error);
+    d.floor_max = std::max(d.floor_max, near.max_error * kUnmeasured);
     d.floor_rms = std::max(d.floor_rms, near.rms_error);
-    d.control_max = std::min(d.control_max, far.max_error);
+    d.control_max = std::min(d.control_max, far.max_error * kUnmeasured);
     d.control_rms = std::min(d.control_rms, far.rms_error);
     d.independent_equal = d.independent_equal && near.equal;
     d.control_equal = d.control_equal || far.equal;
@@ -211,15 +211,19 @@ double three_digits(double value) {
   return std::stod(text);
 }
 
+// The tolerance is four floors. A floor is at least what the rounding of the output alone can make of two honest
+// results.
 Measured conclude(const Tensor& tensor, const Differences& d) {
-  const bool near = tensor.rule.starts_with("near");
   Measured m{three_digits(d.floor_max),
              three_digits(d.floor_rms),
              three_digits(d.control_max),
              three_digits(d.control_rms),
              {}};
-  m.tolerance.max = two_digits(kFactor * std::max(d.floor_max, near ? kRoundedMax : 0));
-  m.tolerance.rms = near ? two_digits(kFactor * std::max(d.floor_rms, kRoundedRms)) : 0;
+  const bool by_unit = tensor.rule.find("near") != std::string::npos || tensor.rule.find("delta") != std::string::npos;
+  const bool relative = tensor.rule.find("elem") != std::string::npos || tensor.rule.find("tight") != std::string::npos;
+  const double rounded_max = by_unit ? kRoundedMax : relative ? 2 * unit_roundoff(tensor.dtype) : 0;
+  m.tolerance.max = two_digits(kFactor * std::max(d.floor_max, rounded_max));
+  m.tolerance.rms = by_unit ? two_digits(kFactor * std::max(d.floor_rms, kRoundedRms)) : 0;
   return m;
 }
 
@@ -248,19 +252,20 @@ void measure_precision(const std::string& root, const std::string& id) {
   const Author author(root, definition);
   const std::unique_ptr<Device> device = verify::open_cpu_device();
   std::vector<Shape> shapes = problem.tiny;
-  shapes.insert(shapes.end(), problem.test.begin(), problem.test.end());
+  for (const auto& more : {problem.test, definition.precision_shapes})
+    shapes.insert(shapes.end(), more.begin(), more.end());
   std::map<std::string, Differences> differences;
   for (const Shape& shape : shapes)
     for (const std::uint64_t seed : kSeeds) compare_all(*device, problem, author, shape, seed, differences);
 
-  std::string section = "[precision]\nconditions = \"" + today() + ", cpu, tiny and test dims, " +
+  std::string section = "[precision]\nconditions = \"" + today() + ", cpu, tiny, test and precision dims, " +
                         std::to_string(std::size(kSeeds)) + " seeds each\"\n";
   std::string faults;
   bool any_control_fails = false;
   for (const Tensor& tensor : problem.tensors) {
     if (tensor.role == Role::input) continue;
     const Differences& d = differences.at(tensor.name);
-    if (tensor.rule == "exact") {
+    if (tensor.tolerance.max != kUnmeasured) {
       if (!d.independent_equal) faults += id + ": " + tensor.name + ": independent differs from reference\n";
       any_control_fails = any_control_fails || !d.control_equal;
       continue;
