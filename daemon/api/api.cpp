@@ -42,7 +42,6 @@ void mount(http::Server& server, const Dependencies& dependencies) {
     if (token.empty() || CRYPTO_memcmp(given.data(), known.data(), known.size()) != 0) return std::nullopt;
     return "local";
   });
-  context->store.on_change([watchers = context->watchers](const std::string& id) { watchers->changed(id); });
   mount_submissions(server, context);
   mount_events(server, context);
   mount_tasks(server, context);

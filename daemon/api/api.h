@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/http/http.h"
+#include "daemon/queue/queue.h"
 #include "daemon/store/store.h"
 
 namespace kbench::api {
@@ -21,8 +22,7 @@ struct Limits {                // each in the config reference; past one: 413 (s
   std::size_t label_name_bytes_max = 64, label_value_bytes_max = 256;
   int priority_min = -10, priority_max = 10;
   std::size_t idempotency_key_bytes_max = 128;
-  std::int64_t queue_max = 1'000'000;  // waiting submissions; past it 503
-  int retry_after_s = 5;               // of those 503
+  int retry_after_s = 5;  // of those 503
   int page_default = 50, page_max = 200;
 };
 
@@ -50,7 +50,8 @@ struct Check {
 };  // "engine", false, "cannot reach /var/run/docker.sock: …"
 
 struct Dependencies {
-  store::Store& store;  // outlives the server
+  store::Store& store;  // this and the queue outlive the server
+  queue::Queue& queue;
   std::vector<Task> tasks;
   std::function<std::vector<SlotStatus>()> slots;
   std::function<std::vector<Check>()> checks;  // of /readyz, besides the store; quick, or remembered from a while ago
@@ -59,7 +60,7 @@ struct Dependencies {
   Limits limits = {};
 };
 
-// Adds all paths and the token check to `server`. Once, before it listens. Takes over store.on_change.
+// Adds all paths and the token check to `server`. Once, before it listens.
 void mount(http::Server& server, const Dependencies& dependencies);
 
 // The token in `path`; made there on first use, readable by its owner only. Throws std::runtime_error that says the

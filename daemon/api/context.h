@@ -9,16 +9,15 @@
 #include <string>
 
 #include "daemon/api/api.h"
-#include "daemon/api/watchers.h"
 
 namespace kbench::api {
 
 struct Context {
-  explicit Context(const Dependencies& d) : given(d), store(d.store), limits(given.limits) {}
+  explicit Context(const Dependencies& d) : given(d), store(d.store), queue(d.queue), limits(given.limits) {}
   const Dependencies given;
   store::Store& store;
+  queue::Queue& queue;
   const Limits& limits;
-  const std::shared_ptr<Watchers> watchers = std::make_shared<Watchers>();
   struct Counters {
     std::atomic<std::uint64_t> created{0}, replayed{0}, refused{0}, queue_full{0};
   } submits;

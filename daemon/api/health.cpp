@@ -15,6 +15,7 @@ std::vector<Check> all_checks(Context& context) {
   } catch (const store::StoreFault& fault) {
     checks.push_back({"store", false, fault.what()});
   }
+  if (const auto fault = context.queue.fault(); !fault.empty()) checks.push_back({"queue", false, fault});
   if (context.given.tasks.empty())
     checks.push_back({"tasks", false, "no task was found; see the tasks folder of the configuration"});
   const auto slots = context.given.slots();

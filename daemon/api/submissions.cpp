@@ -1,6 +1,5 @@
 // /submissions: hand in, look, list, cancel; log and details of one.
 #include <algorithm>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "daemon/api/context.h"
@@ -8,39 +7,6 @@
 
 namespace kbench::api {
 namespace {
-
-// Keys of requests that are being handled now: their repetition gets a 409 instead of a race.
-class InFlight {
- public:
-  class Place {
-   public:
-    Place(InFlight& all, std::string key) : all_(all), key_(std::move(key)) {
-      const std::scoped_lock lock(all_.mutex_);
-      if (!key_.empty() && !all_.keys_.insert(key_).second) {
-        throw http::Problem{409,
-                            "in-flight",
-                            "a request with this Idempotency-Key is being handled",
-                            "Come back in a moment.",
-                            "Idempotency-Key",
-                            1};
-      }
-    }
-    ~Place() {
-      const std::scoped_lock lock(all_.mutex_);
-      if (!key_.empty()) all_.keys_.erase(key_);
-    }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-
-   private:
-    InFlight& all_;
-    const std::string key_;
-  };
-
- private:
-  std::mutex mutex_;
-  std::set<std::string> keys_;
-};
 
 std::string key_of(const http::Request& request, const Limits& limits) {
   std::string key(request.header("Idempotency-Key"));
@@ -60,9 +26,8 @@ http::Response accepted(const store::Submission& submission, bool replayed) {
   return response;
 }
 
-http::Response submit(Context& context, InFlight& in_flight, const http::Request& request) {
+http::Response submit(Context& context, const http::Request& request) {
   const auto key = key_of(request, context.limits);
-  const InFlight::Place place(in_flight, key.empty() ? key : request.submitter + "\n" + key);
   store::NewSubmission wanted;
   try {
     wanted = checked(read_draft(request, context.limits), context.given.tasks, context.given.slots(), context.limits);
@@ -72,23 +37,35 @@ http::Response submit(Context& context, InFlight& in_flight, const http::Request
   }
   wanted.submitter = request.submitter;
   wanted.idempotency_key = key;
-  const auto result = context.store.submit(wanted, context.limits.queue_max);
-  switch (result.how) {
-    case store::Submitted::created:
+  const auto admission = context.queue.submit(wanted);
+  const int patience_s = context.limits.retry_after_s;
+  switch (admission.how) {
+    case queue::Admitted::created:
       ++context.submits.created;
-      return accepted(result.submission, false);
-    case store::Submitted::replayed:
+      return accepted(admission.submission, false);
+    case queue::Admitted::replayed:
       ++context.submits.replayed;
-      return accepted(result.submission, true);
-    case store::Submitted::key_conflict:
+      return accepted(admission.submission, true);
+    case queue::Admitted::key_conflict:
       ++context.submits.refused;
       throw http::Problem{422, "key-reused", "this Idempotency-Key came with another request before",
                           "Use a new key for a new submission.", "Idempotency-Key"};
-    case store::Submitted::queue_full:
+    case queue::Admitted::key_in_flight:
+      ++context.submits.refused;
+      throw http::Problem{409,
+                          "in-flight",
+                          "a request with this Idempotency-Key is being handled",
+                          "Come back in a moment.",
+                          "Idempotency-Key",
+                          1};
+    case queue::Admitted::queue_full:
       break;
+    case queue::Admitted::stopping:
+      throw http::Problem{503, "stopping", "the server is going down", "Come back when it is up again.",
+                          "",  patience_s};
   }
   ++context.submits.queue_full;
-  throw http::Problem{503, "queue-full", "the queue is full", "Come back later.", "", context.limits.retry_after_s};
+  throw http::Problem{503, "queue-full", "the queue is full", "Come back later.", "", patience_s};
 }
 
 http::Response list(Context& context, const http::Request& request) {
@@ -170,8 +147,7 @@ http::Response details(Context& context, const http::Request& request) {
 }  // namespace
 
 void mount_submissions(http::Server& server, const ContextPtr& context) {
-  const auto in_flight = std::make_shared<InFlight>();
-  resource(server, "POST", "/submissions", {}, [=](const http::Request& r) { return submit(*context, *in_flight, r); });
+  resource(server, "POST", "/submissions", {}, [=](const http::Request& r) { return submit(*context, r); });
   resource(server, "GET", "/submissions",
            {"task", "submitter", "device", "verdict", "state", "label", "limit", "cursor"},
            [=](const http::Request& r) { return list(*context, r); });

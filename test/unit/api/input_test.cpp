@@ -1,0 +1,238 @@
+#include "daemon/api/input.h"
+
+#include <catch2/catch.hpp>
+
+#include "test/unit/api/fixture.h"
+
+using namespace kbench;
+using namespace kbench::api;
+using kbench::test::some_slots;
+using kbench::test::some_tasks;
+
+namespace {
+
+Draft good() {
+  Draft d;
+  d.task = "raw-cuda/segmented-exclusive-scan";
+  d.device = "cpu";
+  d.files = {{"b/solution.cpp", "b"}, {"a.h", "a"}};
+  return d;
+}
+
+http::Problem fault_of(const Draft& draft, const Limits& limits = {}, const std::vector<SlotStatus>& slots = some_slots()) {
+  try {
+    checked(draft, some_tasks(), slots, limits);
+  } catch (const http::Problem& p) {
+    return p;
+  }
+  return {0, "", "", "", ""};
+}
+
+http::Problem unread(const std::string& type, const std::string& body) {
+  http::Request request;
+  request.headers["content-type"] = type;
+  request.body = body;
+  try {
+    read_draft(request, {});
+  } catch (const http::Problem& p) {
+    return p;
+  }
+  return {0, "", "", "", ""};
+}
+
+}  // namespace
+
+TEST_CASE("what is left out is filled in") {
+  auto d = good();
+  const auto s = checked(d, some_tasks(), some_slots(), {});
+  CHECK(s.task == "raw-cuda/segmented-exclusive-scan");
+  CHECK(s.task_hash == "h1");
+  CHECK(s.language == "cpp");
+  CHECK(s.gpus == 0);
+  CHECK(s.files[0].path == "a.h");
+  CHECK(s.source_hash.size() == 64);
+  d.task = "segmented-exclusive-scan";
+  d.device = "";
+  CHECK(checked(d, some_tasks(), some_slots(), {}).device == "cuda");
+  CHECK(checked(d, some_tasks(), some_slots(), {}).gpus == 1);
+  CHECK(checked(d, some_tasks(), {some_slots()[0]}, {}).device == "cpu");
+  d.files.push_back({"k.cu", ""});
+  CHECK(checked(d, some_tasks(), some_slots(), {}).language == "cuda");
+  d.files = {{"solution.py", ""}};
+  CHECK(checked(d, some_tasks(), some_slots(), {}).language == "python");
+  d.files = {{"k.cu", ""}};
+  d.task = "comm/all-reduce";
+  d.gpu_model = "NVIDIA H200";
+  CHECK(checked(d, some_tasks(), some_slots(), {}).gpus == 2);
+}
+
+TEST_CASE("hashes: of the sources in any order; of the request whatever was filled in") {
+  auto d = good();
+  const auto a = checked(d, some_tasks(), some_slots(), {});
+  std::swap(d.files[0], d.files[1]);
+  CHECK(checked(d, some_tasks(), some_slots(), {}).source_hash == a.source_hash);
+  CHECK(checked(d, some_tasks(), some_slots(), {}).body_hash == a.body_hash);
+  d.labels["x"] = "y";
+  CHECK(checked(d, some_tasks(), some_slots(), {}).source_hash == a.source_hash);
+  CHECK(checked(d, some_tasks(), some_slots(), {}).body_hash != a.body_hash);
+  d = good();
+  d.files = {{"b/solution.cppb", ""}, {"a.h", "a"}};      // the same bytes, cut elsewhere
+  d.language = "cpp";
+  d.files.push_back({"x.cpp", ""});
+  auto e = d;
+  e.files[0] = {"b/solution.cpp", "b"};
+  CHECK(checked(d, some_tasks(), some_slots(), {}).source_hash != checked(e, some_tasks(), some_slots(), {}).source_hash);
+  d = good();
+  d.device = "";
+  CHECK(checked(d, some_tasks(), some_slots(), {}).body_hash == checked(d, some_tasks(), {some_slots()[0]}, {}).body_hash);
+}
+
+TEST_CASE("every fault names its field, and all come at once") {
+  const auto field = [](auto change) {
+    auto d = good();
+    change(d);
+    const auto p = fault_of(d);
+    CHECK((p.status == 422 || p.status == 413));
+    CHECK_FALSE(p.detail.empty());
+    return p.field;
+  };
+  CHECK(field([](Draft& d) { d.task = ""; }) == "task");
+  CHECK(field([](Draft& d) { d.task = "nothing"; }) == "task");
+  CHECK(field([](Draft& d) { d.task = "copy"; }) == "task");
+  CHECK(field([](Draft& d) { d.device = "tpu"; }) == "device");
+  CHECK(field([](Draft& d) { d.language = "fortran"; }) == "language");
+  CHECK(field([](Draft& d) { d.language = "python"; }) == "files");
+  CHECK(field([](Draft& d) { d.language = "cuda"; }) == "language");          // on the cpu
+  CHECK(field([](Draft& d) { d.files.clear(); }) == "files");
+  CHECK(field([](Draft& d) { d.files = {{"readme.md", ""}}; }) == "files");
+  CHECK(field([](Draft& d) { d.files.push_back({"solution.py", ""}); }) == "language");
+  CHECK(field([](Draft& d) { d.priority = 11; }) == "priority");
+  CHECK(field([](Draft& d) { d.priority = INT64_MIN; }) == "priority");
+  CHECK(field([](Draft& d) { d.gpu_model = "NVIDIA H200"; }) == "gpu_model");
+  CHECK(field([](Draft& d) { d.labels["a b"] = ""; }) == "labels[\"a b\"]");
+  CHECK(field([](Draft& d) { d.labels["a"] = "x\ny"; }) == "labels[\"a\"]");
+  CHECK(field([](Draft& d) { d.files[0].content = "\xff"; }) == "files[\"b/solution.cpp\"]");
+  CHECK(field([](Draft& d) { d.files[0].content = std::string("a\0b", 3); }) == "files[\"b/solution.cpp\"]");
+  CHECK(field([](Draft& d) { d.files.push_back({"b", ""}); }) == "files[\"b\"]");      // a file and a folder
+  CHECK(field([](Draft& d) { d.files.push_back({"a.h", ""}); }) == "files[\"a.h\"]");
+  for (const char* path : {"", "/etc/passwd", "../x.cpp", "a/../../x.cpp", "a//b.cpp", "a/", "./a.cpp", ".git/config", "-o.cpp", "a/-I.cpp",
+                           "a b.cpp", "a\nb.cpp", "\xc3\xa4.cpp", "a\\b.cpp", "a:b", "$(x).cpp"}) {
+    INFO(path);
+    CHECK(field([&](Draft& d) { d.files[0].path = path; }) == "files[\"" + std::string(path) + "\"]");
+  }
+  auto d = good();
+  d.task = "nothing";
+  d.priority = 99;
+  d.files[0].path = "/x.cpp";
+  CHECK(fault_of(d).errors.size() == 3);
+}
+
+TEST_CASE("the device and the GPUs must be there") {
+  auto d = good();
+  d.device = "cuda";
+  d.files = {{"k.cu", ""}};
+  CHECK(fault_of(d, {}, {some_slots()[0]}).field == "device");
+  d.gpu_model = "NVIDIA B200";
+  CHECK(fault_of(d).field == "gpu_model");
+  d.gpu_model = "";
+  d.task = "comm/all-reduce";
+  CHECK(fault_of(d).status == 0);
+  CHECK(fault_of(d, {}, {some_slots()[1]}).field == "task");
+  d.device = "";
+  CHECK(fault_of(d, {}, {some_slots()[0]}).field == "device");
+}
+
+TEST_CASE("limits hold at their edges") {
+  Limits limits;
+  limits.files_max = 3;
+  limits.file_bytes_max = 10;
+  limits.files_bytes_max = 25;
+  limits.path_bytes_max = 12;
+  limits.labels_max = 2;
+  limits.label_name_bytes_max = 4;
+  limits.label_value_bytes_max = 5;
+  auto d = good();
+  d.files = {{"12345678.cpp", std::string(10, 'x')}, {"b", std::string(10, 'x')}, {"c", std::string(5, 'x')}};
+  d.labels = {{"abcd", "12345"}, {"b", ""}};
+  CHECK(fault_of(d, limits).status == 0);
+  auto e = d;
+  e.files.push_back({"d", ""});
+  CHECK(fault_of(e, limits).status == 413);
+  e = d;
+  e.files[0].content += "x";
+  CHECK(fault_of(e, limits).status == 413);
+  e = d;
+  e.files[2].content += "x";
+  CHECK(fault_of(e, limits).field == "files");
+  CHECK(fault_of(e, limits).status == 413);
+  e = d;
+  e.files[0].path = "123456789.cpp";
+  CHECK(fault_of(e, limits).status == 422);
+  e = d;
+  e.labels["c"] = "";
+  CHECK(fault_of(e, limits).field == "labels");
+  e = d;
+  e.labels = {{"abcde", ""}};
+  CHECK(fault_of(e, limits).field == "labels[\"abcd\"]");
+  e = d;
+  e.labels = {{"a", "123456"}};
+  CHECK(fault_of(e, limits).field == "labels[\"a\"]");
+}
+
+TEST_CASE("an unknown task: near names") {
+  std::string fix;
+  CHECK(find_task(some_tasks(), "raw-cuda/segmented-exclusive-scam", fix) == nullptr);
+  CHECK(fix == "Did you mean raw-cuda/segmented-exclusive-scan? GET /api/v1/tasks lists them all.");
+  CHECK(find_task(some_tasks(), "rmsnorm", fix) == nullptr);
+  CHECK(fix.find("fused-residual-add-rmsnorm?") != std::string::npos);
+  CHECK(find_task(some_tasks(), "copy", fix) == nullptr);
+  CHECK(fix == "Did you mean other/copy, raw-cuda/copy? GET /api/v1/tasks lists them all.");
+  CHECK(find_task(some_tasks(), "zzzzzzzzz", fix) == nullptr);
+  CHECK(fix == "GET /api/v1/tasks lists them all.");
+  const auto tasks = some_tasks();
+  CHECK(find_task(tasks, "all-reduce", fix) == &tasks[2]);
+}
+
+TEST_CASE("malformed requests") {
+  const std::string json = "application/json; charset=utf-8";
+  CHECK(unread("text/plain", "{}").status == 415);
+  CHECK(unread("", "{}").field == "Content-Type");
+  for (const char* body : {"", "{", "[]", "1", "{\"task\":}", "{\"task\":\"a\",\"task\":\"b\"}", "{} x", "{\"task\":\"\xff\"}",
+                           "{\"files\":{\"a\":\"\",\"a\":\"\"}}", "{\"files\":[[[[[[[[[[[[[[]]]]]]]]]]]]]]}"}) {
+    INFO(body);
+    CHECK(unread(json, body).status == 400);
+  }
+  CHECK(unread(json, std::string(100'000, '[')).status == 400);
+  CHECK(unread(json, R"({"task":"a","colour":"red"})").field == "colour");
+  CHECK(unread(json, R"({"task":1})").field == "task");
+  CHECK(unread(json, R"({"files":["a"]})").field == "files");
+  CHECK(unread(json, R"({"files":{"a.cpp":1}})").field == "files[\"a.cpp\"]");
+  CHECK(unread(json, R"({"labels":{"a":null}})").field == "labels[\"a\"]");
+  CHECK(unread(json, R"({"priority":"1"})").field == "priority");
+  CHECK(unread(json, R"({"priority":1.5})").field == "priority");
+}
+
+TEST_CASE("a form") {
+  const auto part = [](const std::string& name, const std::string& content, const std::string& more = "") {
+    return "--B\r\nContent-Disposition: form-data; name=\"" + name + "\"" + more + "\r\n\r\n" + content + "\r\n";
+  };
+  http::Request request;
+  request.headers["content-type"] = "multipart/form-data; boundary=B";
+  request.body = part("task", "t") + part("device", "cpu") + part("priority", "-3") + part("label", "a=b=c") + part("label", "d=") +
+                 part("file", "int x;\n", "; filename=\"src/a.cpp\"") + part("file", "", "; filename=\"b.h\"") + "--B--\r\n";
+  const auto d = read_draft(request, {});
+  CHECK(d.task == "t");
+  CHECK(d.priority == -3);
+  CHECK(d.labels == std::map<std::string, std::string>{{"a", "b=c"}, {"d", ""}});
+  REQUIRE(d.files.size() == 2);
+  CHECK(d.files[0].path == "src/a.cpp");
+  CHECK(d.files[0].content == "int x;\n");
+  const std::string type = request.headers["content-type"];
+  CHECK(unread(type, part("colour", "red") + "--B--").field == "colour");
+  CHECK(unread(type, part("task", "a") + part("task", "b") + "--B--").field == "task");
+  CHECK(unread(type, part("label", "a") + "--B--").field == "label");
+  CHECK(unread(type, part("label", "a=1") + part("label", "a=2") + "--B--").field == "labels[\"a\"]");
+  CHECK(unread(type, part("file", "x") + "--B--").field == "file");
+  CHECK(unread(type, part("priority", "1x") + "--B--").field == "priority");
+  CHECK(unread(type, part("task", "a")).status == 400);
+}

@@ -1,0 +1,37 @@
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "daemon/api/api.h"
+
+using kbench::api::token_in;
+
+TEST_CASE("the token file: made once, private, checked") {
+  std::string name = (std::filesystem::temp_directory_path() / "kbench-token-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(name.data());
+  const std::string path = folder / "token";
+  const auto token = token_in(path);
+  CHECK(token.size() == 67);
+  CHECK(token_in(path) == token);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
+  struct stat facts {};
+  REQUIRE(::stat(path.c_str(), &facts) == 0);
+  CHECK((facts.st_mode & 0777) == 0600);
+
+  ::chmod(path.c_str(), 0640);
+  CHECK_THROWS_WITH(token_in(path), Catch::Contains("chmod 600"));
+  ::chmod(path.c_str(), 0600);
+  std::ofstream(path) << "short\n";
+  CHECK_THROWS_WITH(token_in(path), Catch::Contains("16 to 512"));
+  std::ofstream(path) << "two words, long enough\n";
+  CHECK_THROWS(token_in(path));
+  std::ofstream(path) << "chosen-by-the-operator\r\n";
+  CHECK(token_in(path) == "chosen-by-the-operator");
+  std::filesystem::create_symlink(path, folder / "link");
+  CHECK_THROWS(token_in(folder / "link"));
+  CHECK_THROWS(token_in(folder / "no-such-folder" / "token"));
+  CHECK(token_in(folder / "second") != token);
+  std::filesystem::remove_all(folder);
+}
