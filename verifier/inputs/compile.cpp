@@ -89,6 +89,8 @@ bool Emitter::emit_whole(const Node& node) {
     emit_sizes(node, Finish::sizes, need_count(at(node, 0)));
   } else if (node.text == "pages") {
     emit_pages(node);
+  } else if (node.text == "top") {
+    emit_top(node);
   } else {
     return false;
   }
@@ -174,6 +176,21 @@ void Emitter::emit_pages(const Node& node) {
   const double arguments[] = {static_cast<double>(page), static_cast<double>(pool), static_cast<double>(lengths->dtype),
                               offsets ? 1.0 : 0.0};
   std::copy(std::begin(arguments), std::end(arguments), program.finish_arguments);
+}
+
+// top(n; score): each line along the last axis holds the numbers of 0..n-1 with the largest scores, best first; _ is
+// the number.
+void Emitter::emit_top(const Node& node) {
+  need_arguments(node, 2, 2);
+  const std::int64_t n = need_count(at(node, 0));
+  Program& program = result_.program;
+  if (program.shape[program.rank - 1] > n) refuse("top of " + std::to_string(n) + " for more elements", node);
+  put(Op::current, 1);
+  placeholder_ = keep();
+  emit(at(node, 1));
+  placeholder_ = -1;
+  finish_rows(Finish::top, program.rank - 1);
+  program.finish_arguments[0] = static_cast<double>(n);
 }
 
 // --- what follows | ---

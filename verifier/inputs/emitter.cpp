@@ -200,8 +200,6 @@ void Emitter::emit_name(const Node& node) {
 void Emitter::emit_read(const Node& node) {
   const Tensor* source = problem_.find(node.text);
   if (source == nullptr) refuse("no tensor '" + node.text + "'", node);
-  if (source->role == Role::output) refuse("'" + node.text + "' is an output", node);
-  if (source->name == tensor_.name) refuse("a tensor cannot read itself", node);
   std::vector<std::int64_t> shape;
   for (const std::string& extent : source->shape) shape.push_back(evaluate(extent, dims_));
   const Program& program = result_.program;
@@ -219,12 +217,33 @@ void Emitter::emit_read(const Node& node) {
       if (axis != 0) put(Op::add, -1);
     }
   }
+  put_read(Op::read, node);
+}
+
+// Replaces the top by what `op` makes of it and the tensor that `node` names.
+void Emitter::put_read(Op op, const Node& node) {
+  const Tensor* source = problem_.find(node.text);
+  if (source == nullptr) refuse("no tensor '" + node.text + "'", node);
+  if (source->role == Role::output) refuse("'" + node.text + "' is an output", node);
+  if (source->name == tensor_.name) refuse("a tensor cannot read itself", node);
   auto& reads = result_.reads;
   const auto known = std::find(reads.begin(), reads.end(), node.text);
   const int number = static_cast<int>(known - reads.begin());
   if (known == reads.end()) reads.push_back(node.text);
   if (reads.size() > kReadsMax) refuse("reads more than " + std::to_string(kReadsMax) + " tensors", node);
-  put(Op::read, 0, number, static_cast<int>(source->dtype), static_cast<double>(problem_.elements(*source, dims_)));
+  put(op, 0, number, static_cast<int>(source->dtype), static_cast<double>(problem_.elements(*source, dims_)));
+}
+
+// segment($offsets, position): which of the ragged segments the position (by default the flat index) lies in.
+void Emitter::emit_segment(const Node& node) {
+  need_arguments(node, 1, 2);
+  if (at(node, 0).kind != Node::Kind::read || !at(node, 0).arguments.empty()) refuse("segment is of $offsets", node);
+  if (node.arguments.size() == 2) {
+    emit(at(node, 1));
+  } else {
+    put(Op::linear, 1);
+  }
+  put_read(Op::search, at(node, 0));
 }
 
 // The function's text with `_`, and the position of its structural generators, standing for the index.
@@ -289,6 +308,7 @@ void Emitter::emit_call(const Node& node) {
     return emit_where(at(node, 0), at(node, 1), at(node, 2));
   }
   if (name == "pick") return emit_pick(node);
+  if (name == "segment") return emit_segment(node);
   if (emit_law(node) || emit_structural(node)) return;
   refuse("unknown function '" + name + "'", node);
 }

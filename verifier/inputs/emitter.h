@@ -26,6 +26,8 @@ class Emitter {
   void emit_text(const std::string& text);  // a generator written by the emitter itself
   void emit_name(const Node& node);
   void emit_read(const Node& node);
+  void emit_segment(const Node& node);
+  void put_read(Op op, const Node& node);
   void emit_applied(const Node& node);  // f[e] of a let-bound f
   void emit_unary(const Node& node);
   void emit_binary(const Node& node);
@@ -59,6 +61,7 @@ class Emitter {
   void emit_offsets(const Node& node);
   void emit_sizes(const Node& node, Finish finish, std::int64_t row_length);
   void emit_pages(const Node& node);
+  void emit_top(const Node& node);
   void emit_post(const Node& post);
   void emit_fill_exact(const Node& post);
   void emit_add_at(const Node& post);

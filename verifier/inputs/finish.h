@@ -115,6 +115,27 @@ KB_HD void pages_row(const Program& program, std::uint64_t seed, const void* con
   }
 }
 
+// The `length` of n candidates with the largest scores (the program's values, the candidate being Op::current), best
+// first. Of equals the lower comes first.
+KB_HD void top_row(const Program& program, std::uint64_t seed, const void* const* reads, const RowView& row) {
+  const std::int64_t candidates = static_cast<std::int64_t>(program.finish_arguments[0]);
+  double bound = infinity();
+  std::int64_t last = -1;
+  for (std::int64_t i = 0; i < row.length; ++i) {
+    double best = -infinity();
+    std::int64_t chosen = -1;
+    for (std::int64_t n = 0; n < candidates; ++n) {
+      const double score = run(program, 0, program.length, seed, row.at(0), reads, static_cast<double>(n));
+      if (score > bound || (score == bound && n <= last) || (chosen >= 0 && !(score > best))) continue;
+      best = score;
+      chosen = n;
+    }
+    row.set(i, static_cast<double>(chosen));
+    bound = best;
+    last = chosen;
+  }
+}
+
 KB_HD void finish_row(const Program& program, std::uint64_t seed, std::int64_t row_number, const void* const* reads,
                       void* out) {
   const std::int64_t stride = program.row_stride, block = row_number / stride;
@@ -145,6 +166,9 @@ KB_HD void finish_row(const Program& program, std::uint64_t seed, std::int64_t r
       break;
     case Finish::pages:
       pages_row(program, seed, reads, row);
+      break;
+    case Finish::top:
+      top_row(program, seed, reads, row);
       break;
     default:
       break;

@@ -41,7 +41,8 @@ enum class Finish : std::uint8_t {
   prefix,
   sizes,
   offsets,
-  pages
+  pages,
+  top
 };
 
 struct Program {
@@ -56,8 +57,8 @@ struct Program {
   Finish finish;                  // raw_bits needs no rows: elements are random bits
   std::int64_t rows, row_length;  // rows is 0 where there is nothing to finish
   std::int64_t row_stride;        // of the elements of a row
-  double finish_arguments[4];  // cumsum: chunk; sizes, offsets: count, total, least, largest; pages: page, pool, dtype
-                               // of reads[0], 1 where reads[0] holds offsets instead of lengths
+  double finish_arguments[4];  // cumsum: chunk; top: candidates; sizes, offsets: count, total, least, largest; pages:
+                               // page, pool, dtype of reads[0], 1 where reads[0] holds offsets instead of lengths
 };
 
 struct BadGenerator : std::runtime_error {

@@ -19,7 +19,7 @@ enum class Op : std::uint8_t {
   index,    // the element's index along axis a
   linear,   // its flat index
   row,      // its flat index without the last axis
-  current,  // after a finish: the stored element
+  current,  // after a finish: the stored element; of top: the candidate
   get,      // register a
   uniform,  // in (0, 1). Draws: b is the site, a is of kGrouped and kShared
   normal,   // standard normal
@@ -63,7 +63,8 @@ enum class Op : std::uint8_t {
   permute,      // pop n, pop position: place of `position` in a random permutation of 0..n-1; -1 outside
   strata,       // pop n, pop m, pop position: the position-th of m ascending distinct numbers of 0..n-1; -1 outside
   read,         // pop flat index: element of reads[a], dtype b, `value` elements in all; NaN outside
-  byte_of,      // pop number, pop x: that byte of x stored as dtype a
+  search,   // pop x: the last place of reads[a], ascending, dtype b, `value` elements, that is not above x; -1: none
+  byte_of,  // pop number, pop x: that byte of x stored as dtype a
 };
 inline constexpr Op kLastValue = Op::normal, kLastUnary = Op::logical_not, kLastBinary = Op::logical_or;
 
@@ -237,6 +238,19 @@ KB_HD double whole_number(double u, double least, double beyond) {
   return add(least, n < count ? n : sub(count, 1));
 }
 
+KB_HD double last_not_above(const Instruction& instruction, const void* data, double x) {
+  std::int64_t low = -1, high = static_cast<std::int64_t>(instruction.value);  // low: not above, high: above
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (load(static_cast<DType>(instruction.b), data, middle) > x) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return static_cast<double>(low);
+}
+
 // Runs the instructions [begin, end) for one element; `current` is what Op::current gives. The compiler of the text
 // guarantees depth, registers and jumps.
 KB_HD double run(const Program& program, int begin, int end, std::uint64_t seed, std::int64_t element,
@@ -295,6 +309,10 @@ KB_HD double run(const Program& program, int begin, int end, std::uint64_t seed,
         top = ascending(program, instruction, seed, stack[--depth], m, last, whole);
         break;
       }
+      case Op::search:
+        stack[depth++] = top;
+        top = last_not_above(instruction, reads[instruction.a], last);
+        break;
       case Op::byte_of:
         top = static_cast<double>(encode(static_cast<DType>(instruction.a), top) >> (8 * static_cast<int>(last)) & 255);
         break;

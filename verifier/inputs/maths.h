@@ -161,10 +161,10 @@ KB_HD double hyperbolic_tangent(double x) {
   return x < 0 ? -y : y;
 }
 
-// x^y. Whole exponents up to 1100 by multiplication, so that powers of two are exact; the rest as exp(y*log x).
+// x^y. Whole exponents up to 1000 by multiplication, so that powers of two are exact; the rest as exp(y*log x).
 KB_HD double power(double x, double y) {
   if (y == 0) return 1;
-  if (y == round_even(y) && magnitude(y) <= 1100) {
+  if (y == round_even(y) && magnitude(y) <= 1000) {
     double result = 1, base = x;
     for (int n = static_cast<int>(magnitude(y)); n != 0; n >>= 1) {
       if ((n & 1) != 0) result = mul(result, base);
