@@ -1,0 +1,103 @@
+#include "daemon/grader/containers.h"
+
+#include "daemon/grader/specs.h"
+
+namespace kbench::grader {
+
+using engine::EngineError;
+using Kind = EngineError::Kind;
+
+namespace {
+
+class AtEnd {
+ public:
+  explicit AtEnd(std::function<void()> action) : action_(std::move(action)) {}
+  ~AtEnd() { action_(); }
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+
+ private:
+  std::function<void()> action_;
+};
+
+// Labels alone do not prove it: a container inherits those of its image.
+bool is_of(const engine::Container& container, const std::string& owner) {
+  const auto label = [&](const char* key) {
+    const auto found = container.labels.find(key);
+    return found == container.labels.end() ? std::string() : found->second;
+  };
+  const Attempt attempt{owner, label("kbench.submission"), std::atoi(label("kbench.attempt").c_str())};
+  return label(kOwnerLabel) == owner && container.name == container_name(attempt, label("kbench.kind"));
+}
+
+void kill(engine::Engine& engine, const std::string& id) {
+  try {
+    engine.kill(id);
+  } catch (const EngineError& error) {
+    if (error.kind == Kind::failed || error.kind == Kind::timeout) throw Unkillable(error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+Finished Containers::run(const engine::ContainerSpec& spec, engine::milliseconds deadline, std::stop_token stop) {
+  {
+    const std::lock_guard lock(mutex_);
+    names_.insert(spec.name);
+  }
+  const AtEnd forget([&] {
+    const std::lock_guard lock(mutex_);
+    names_.erase(names_.find(spec.name));
+  });
+  // Before the name is forgotten: a sweep in between would do the same.
+  std::string id;
+  const AtEnd remove([&] {
+    try {
+      // A creation of unknown outcome may have left one; one of somebody else by that name is not ours to remove.
+      if (id.empty())
+        if (const auto there = engine_.inspect(spec.name); there && is_of(*there, spec.labels.at(kOwnerLabel)))
+          id = there->id;
+      if (!id.empty()) engine_.remove(id);
+    } catch (const EngineError& error) {
+      log_("container " + spec.name + " is left to the sweep: " + error.what());
+    }
+  });
+  if (stop.stop_requested()) throw Stopped();
+  id = engine_.create(spec);
+  engine::Run run = engine_.start(id);
+  Finished finished;
+  std::optional<engine::Container> state = run.wait(deadline, stop);
+  if (!state) {
+    kill(engine_, id);
+    if (stop.stop_requested()) throw Stopped();
+    finished.deadline_hit = true;
+    state = run.wait(engine_.options().kill_timeout);
+    if (!state) throw Unkillable(spec.name + " still runs after it was killed");
+  }
+  finished.state = *state;
+  finished.disturbed = run.disturbed();
+  try {
+    finished.log = engine_.logs(id);
+  } catch (const EngineError& error) {
+    log_("no log of " + spec.name + ": " + error.what());
+  }
+  return finished;
+}
+
+int Containers::sweep(const std::string& owner) {
+  int removed = 0;
+  for (const engine::Container& container : engine_.containers(std::string(kOwnerLabel) + "=" + owner)) {
+    if (!is_of(container, owner)) continue;
+    {
+      const std::lock_guard lock(mutex_);  // a name is entered before its container is made
+      if (names_.contains(container.name)) continue;
+    }
+    log_("removing " + container.name + ", which is nobody's");
+    engine_.remove(container.id);
+    ++removed;
+  }
+  return removed;
+}
+
+}  // namespace kbench::grader

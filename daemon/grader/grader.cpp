@@ -1,0 +1,427 @@
+#include "daemon/grader/grader.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "daemon/grader/attempt.h"
+#include "daemon/grader/outcome.h"
+#include "daemon/grader/specs.h"
+
+namespace kbench::grader {
+
+namespace fs = std::filesystem;
+using engine::EngineError;
+using Kind = EngineError::Kind;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr milliseconds kSourcePause{500};  // after the source failed
+constexpr milliseconds kXidPatience{1'000};
+constexpr std::chrono::seconds kFullDiskPause{30};  // the Engine's own word counts for so long, whatever statvfs says
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file || text.empty()) throw std::runtime_error("the seccomp profile " + path + " cannot be read");
+  return text;
+}
+
+// -1 when nobody can tell.
+std::int64_t free_bytes(const std::string& path) {
+  struct statvfs facts{};
+  if (::statvfs(path.c_str(), &facts) != 0) return -1;
+  return static_cast<std::int64_t>(facts.f_bavail * facts.f_frsize);
+}
+
+}  // namespace
+
+class Grader::Impl {
+ public:
+  Impl(Options options, engine::Options engine_options, gpu::SlotOptions slot_options,
+       gpu::AttachOptions attach_options, const Tasks& tasks, AttemptSource& source, gpu::Inventory* inventory,
+       std::function<void(const std::string&)> log)
+      : options_(std::move(options)),
+        attach_(std::move(attach_options)),
+        log_(std::move(log)),
+        source_(source),
+        inventory_(inventory),
+        seccomp_(options_.seccomp_file.empty() ? "" : text_of_file(options_.seccomp_file)),
+        engine_(std::move(engine_options)),
+        containers_(engine_, log_),
+        images_(options_, engine_, containers_, mode_, attach_, seccomp_, log_),
+        slots_(gpu::make_slots(slot_options, inventory ? inventory->list() : std::vector<gpu::Gpu>{}),
+               slot_options.gpu_faults_max),
+        site_{options_, engine_, containers_, images_,   slots_,   mode_,
+              attach_,  tasks,   source,      inventory, seccomp_, log_} {
+    lock_work_folder();
+    set_fault("engine", "not looked at yet");
+    const std::size_t workers = slots_.view().size() + static_cast<std::size_t>(std::max(options_.prepare_ahead, 0));
+    threads_.emplace_back([this](std::stop_token stop) { follow_engine(stop); });
+    threads_.emplace_back([this](std::stop_token stop) { keep_house(stop); });
+    threads_.emplace_back([this](std::stop_token stop) { renew_all(stop); });
+    if (inventory_) threads_.emplace_back([this](std::stop_token stop) { watch_xids(stop); });
+    for (std::size_t i = 0; i < workers; ++i)
+      threads_.emplace_back([this, uid = options_.compile_uid_first +
+                                         static_cast<std::uint32_t>(i)](std::stop_token stop) { work(stop, uid); });
+  }
+
+  ~Impl() {
+    stop();
+    if (lock_ >= 0) ::close(lock_);
+  }
+
+  void stop() {
+    for (std::jthread& thread : threads_) thread.request_stop();
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      for (const auto& [key, stopper] : active_) stopper->stop(StopReason::shutdown);
+    }
+    changed_.notify_all();
+    threads_.clear();  // joins
+  }
+
+  std::vector<gpu::SlotView> slots() const { return slots_.view(); }
+  void release_quarantine(int slot) { slots_.release_quarantine(slot); }
+  std::vector<Fault> faults() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<Fault> all;
+    for (const auto& [part, cause] : faults_) all.push_back({part, cause});
+    return all;
+  }
+  int active() const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<int>(active_.size());
+  }
+
+ private:
+  using Key = std::pair<std::string, int>;
+
+  void lock_work_folder() {
+    std::error_code error;
+    fs::create_directories(options_.work_folder, error);
+    if (error || ::chmod(options_.work_folder.c_str(), 0700) != 0)
+      throw std::runtime_error("the work folder " + options_.work_folder + " cannot be made: " + std::strerror(errno));
+    const std::string path = options_.work_folder + "/lock";
+    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
+    if (lock_ >= 0) ::close(lock_);
+    throw std::runtime_error("another kbenchd grades in " + options_.work_folder +
+                             ": give this one a work folder of its own");
+  }
+
+  // False: stopped.
+  bool sleep(milliseconds time, const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, stop, time, [] { return false; });
+    return !stop.stop_requested();
+  }
+
+  void set_fault(const std::string& part, const std::string& cause) {
+    bool news = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (cause.empty()) {
+        news = faults_.erase(part) > 0;
+      } else {
+        news = !faults_.contains(part);
+        faults_[part] = cause;
+      }
+    }
+    if (!news) return;
+    log_(cause.empty() ? part + ": in order" : part + ": " + cause);
+    changed_.notify_all();
+  }
+
+  // ---- The Engine: after each connection the truth is what it lists, not what its events say.
+
+  void follow_engine(const std::stop_token& stop) {
+    milliseconds pause = engine_.options().backoff_min;
+    while (!stop.stop_requested()) {
+      std::string why;
+      try {
+        engine_.events(
+            std::string(kOwnerLabel) + "=" + options_.name,
+            [&] {
+              reconcile();
+              set_fault("engine", "");
+              pause = engine_.options().backoff_min;
+            },
+            [](const engine::Event&) {}, stop);
+      } catch (const std::exception& error) {
+        why = error.what();
+      }
+      if (stop.stop_requested()) return;
+      set_fault("engine", why.empty() ? "it ended its events" : why);
+      if (!sleep(pause, stop)) return;
+      pause = std::min(pause * 2, engine_.options().backoff_max);
+    }
+  }
+
+  void reconcile() {
+    mode_ = gpu::resolve(attach_, engine_.info());
+    containers_.sweep(options_.name);
+    if (!recovered_) {
+      // From before a restart. Nothing of them runs any more: their containers are gone and nobody else may have these
+      // folders.
+      remove_leftovers();
+      for (const store::Lease& lease : source_.held()) {
+        log_("giving back " + lease.submission.id + ", attempt " + std::to_string(lease.attempt) +
+             ", left from before the restart");
+        source_.release(lease.submission.id, lease.attempt);
+      }
+      recovered_ = true;
+    }
+  }
+
+  void remove_leftovers() {
+    for (const fs::directory_entry& entry : fs::directory_iterator(options_.work_folder))
+      if (entry.path().filename() != "lock") fs::remove_all(entry.path());
+  }
+
+  // ---- Housekeeping: health, disk, bases, images, containers that are nobody's.
+
+  void keep_house(const std::stop_token& stop) {
+    auto next_sweep = Clock::now() + options_.reconcile_every, next_prune = Clock::now() + options_.prune_every;
+    while (!stop.stop_requested()) {
+      if (recovered_) {
+        try {
+          look_at_disk();
+          look_at_bases();
+          set_fault("engine.answers", "");
+          if (Clock::now() >= next_sweep) {
+            containers_.sweep(options_.name);
+            next_sweep = Clock::now() + options_.reconcile_every;
+          }
+          if (Clock::now() >= next_prune || disk_is_low()) {
+            images_.prune();
+            next_prune = Clock::now() + options_.prune_every;
+          }
+        } catch (const EngineError& error) {  // its events may still stand: an Engine that hangs closes nothing
+          set_fault("engine.answers", error.what());
+        } catch (const std::exception& error) {
+          log_(std::string("housekeeping: ") + error.what());
+        }
+      }
+      if (!sleep(options_.health_every, stop)) return;
+    }
+  }
+
+  void look_at_disk() {
+    if (Clock::now() < disk_trusted_again_.load()) return;
+    std::string cause;
+    for (const std::string& path : {engine_.info().data_root, options_.work_folder}) {
+      const std::int64_t bytes = free_bytes(path);
+      if (bytes >= 0 && bytes < options_.disk_free_bytes_min)
+        cause = std::to_string(bytes >> 20) + " MiB are free at " + path + ", " +
+                std::to_string(options_.disk_free_bytes_min >> 20) + " are needed";
+    }
+    set_fault("disk", cause);
+  }
+  bool disk_is_low() const {
+    const std::lock_guard lock(mutex_);
+    return faults_.contains("disk");
+  }
+
+  void look_at_bases() {
+    std::string missing;
+    std::vector<std::string> devices;
+    for (const char* device : {"cpu", "cuda"}) {
+      if (slots_.usable(device) == 0) continue;
+      const std::string& base = std::string(device) == "cuda" ? options_.base_cuda : options_.base_cpu;
+      if (engine_.image(base)) {
+        devices.push_back(device);
+      } else {
+        missing += (missing.empty() ? "" : ", ") + base;
+      }
+    }
+    set_fault("image", missing.empty() ? "" : missing + " is missing; scripts/build-base makes it");
+    {
+      const std::lock_guard lock(mutex_);
+      devices_ = std::move(devices);
+    }
+    changed_.notify_all();
+  }
+
+  void watch_xids(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const std::optional<gpu::Inventory::Xid> xid = inventory_->next_xid(kXidPatience);
+      if (!xid) continue;
+      log_("GPU " + xid->uuid + ": XID " + std::to_string(xid->code));
+      if (gpu::kind_of_xid(xid->code) == gpu::XidKind::hardware)
+        slots_.quarantine_gpu(xid->uuid, "XID " + std::to_string(xid->code));
+    }
+  }
+
+  // ---- Leases.
+
+  void renew_all(const std::stop_token& stop) {
+    while (sleep(options_.renew_every, stop)) {
+      std::map<Key, std::shared_ptr<Stopper>> now;
+      {
+        const std::lock_guard lock(mutex_);
+        now = active_;
+      }
+      for (const auto& [key, stopper] : now) {
+        try {
+          const AttemptSource::Hold hold = source_.renew(key.first, key.second);
+          if (hold == AttemptSource::Hold::lost) stopper->stop(StopReason::lost);
+          if (hold == AttemptSource::Hold::cancel) stopper->stop(StopReason::cancel);
+        } catch (const std::exception& error) {
+          // Should the lease run out meanwhile, the source refuses what this attempt writes: nothing is counted twice.
+          log_("renewing " + key.first + ": " + error.what());
+        }
+      }
+    }
+  }
+
+  // ---- Work.
+
+  std::vector<std::string> devices_to_serve(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    const auto ready = [&] {
+      for (const char* part : {"engine", "engine.answers", "disk"})
+        if (faults_.contains(part)) return false;
+      return recovered_ && !devices_.empty();
+    };
+    changed_.wait(lock, stop, ready);
+    return stop.stop_requested() ? std::vector<std::string>{} : devices_;
+  }
+
+  void work(const std::stop_token& stop, std::uint32_t compile_uid) {
+    while (!stop.stop_requested()) {
+      store::Wanted wanted{};
+      wanted.grader = options_.name;
+      wanted.devices = devices_to_serve(stop);
+      if (stop.stop_requested()) return;
+      wanted.gpus_max = slots_.usable("cuda");
+      wanted.gpu_models = slots_.models();
+      std::erase_if(wanted.devices, [&](const std::string& device) { return slots_.usable(device) == 0; });
+      std::optional<store::Lease> lease;
+      try {
+        if (!wanted.devices.empty()) lease = source_.claim(wanted, options_.claim_wait);
+        set_fault("source", "");
+      } catch (const std::exception& error) {
+        set_fault("source", error.what());
+        sleep(kSourcePause, stop);
+        continue;
+      }
+      if (lease) {
+        serve(*lease, compile_uid, stop);
+      } else if (wanted.devices.empty()) {
+        sleep(options_.health_every, stop);
+      }
+    }
+  }
+
+  // The one boundary: whatever goes wrong inside becomes an outcome, a released lease, or nothing where the attempt is
+  // not ours any more.
+  void serve(const store::Lease& lease, std::uint32_t compile_uid, const std::stop_token& stop) {
+    const Key key{lease.submission.id, lease.attempt};
+    const auto stopper = std::make_shared<Stopper>();
+    {
+      const std::lock_guard lock(mutex_);
+      active_[key] = stopper;
+      if (stopping_) stopper->stop(StopReason::shutdown);
+    }
+    try {
+      std::optional<store::Outcome> outcome = outcome_of(lease, *stopper, compile_uid);
+      if (outcome) {
+        source_.finish(key.first, key.second, *outcome);
+      } else if (stopper->reason() != StopReason::lost) {
+        source_.release(key.first, key.second);
+      }
+      if (!outcome && stopper->reason() == StopReason::none)
+        sleep(kSourcePause, stop);  // what failed may fail at once again
+    } catch (const std::exception& error) {
+      // The lease runs out, and the submission is graded again.
+      log_("handing in " + key.first + ": " + error.what());
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      active_.erase(key);
+    }
+  }
+
+  // nullopt: to be given back (not when the attempt was lost).
+  std::optional<store::Outcome> outcome_of(const store::Lease& lease, Stopper& stopper, std::uint32_t compile_uid) {
+    try {
+      return grade_attempt(site_, lease, stopper, compile_uid);
+    } catch (const Stopped&) {
+      if (stopper.reason() != StopReason::cancel) return std::nullopt;
+      store::Outcome outcome{};
+      outcome.kind = store::Outcome::Kind::cancelled;
+      outcome.reason = "cancelled while in progress";
+      return outcome;
+    } catch (const EngineError& error) {
+      log_(lease.submission.id + ": " + error.what());
+      if (error.kind == Kind::no_space) {
+        disk_trusted_again_ = Clock::now() + kFullDiskPause;
+        set_fault("disk", error.what());
+      }
+      // An Engine that is away and a full disk say nothing of the submission: given back, not counted against its
+      // budget.
+      if (error.kind == Kind::no_space || error.kind == Kind::unreachable) return std::nullopt;
+      return infra("engine: " + std::string(error.what()));
+    } catch (const store::StoreFault& fault) {
+      log_(lease.submission.id + ": " + fault.what());
+      return std::nullopt;
+    } catch (const InfraFault& fault) {
+      log_(lease.submission.id + ": " + fault.what());
+      return infra(fault.what(), fault.final);
+    } catch (const std::exception& error) {
+      log_(lease.submission.id + ": " + error.what());
+      return infra(std::string("grader: ") + error.what());
+    }
+  }
+
+  const Options options_;
+  const gpu::AttachOptions attach_;
+  const std::function<void(const std::string&)> log_;
+  AttemptSource& source_;
+  gpu::Inventory* const inventory_;
+  const std::string seccomp_;
+  std::atomic<gpu::Mode> mode_ = gpu::Mode::none;
+  engine::Engine engine_;
+  Containers containers_;
+  Images images_;
+  gpu::Slots slots_;
+  Site site_;
+  int lock_ = -1;
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool stopping_ = false;
+  std::atomic<bool> recovered_ = false;
+  std::atomic<Clock::time_point> disk_trusted_again_ = Clock::time_point();
+  std::map<std::string, std::string> faults_;  // part -> cause
+  std::vector<std::string> devices_;           // whose base image is there
+  std::map<Key, std::shared_ptr<Stopper>> active_;
+  std::vector<std::jthread> threads_;  // last: they use all above
+};
+
+Grader::Grader(Options options, engine::Options engine_options, gpu::SlotOptions slot_options,
+               gpu::AttachOptions attach_options, const Tasks& tasks, AttemptSource& source, gpu::Inventory* inventory,
+               std::function<void(const std::string&)> log)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(engine_options), std::move(slot_options),
+                                   std::move(attach_options), tasks, source, inventory, std::move(log))) {}
+Grader::~Grader() = default;
+void Grader::stop() { impl_->stop(); }
+std::vector<gpu::SlotView> Grader::slots() const { return impl_->slots(); }
+void Grader::release_quarantine(int slot) { impl_->release_quarantine(slot); }
+std::vector<Fault> Grader::faults() const { return impl_->faults(); }
+int Grader::active() const { return impl_->active(); }
+
+}  // namespace kbench::grader
