@@ -7,7 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/api/api.h"
 #include "daemon/engine/engine.h"
+#include "daemon/gpu/gpu.h"
+#include "daemon/grader/grader.h"
 #include "daemon/http/http.h"
 #include "daemon/queue/queue.h"
 #include "daemon/store/store.h"
@@ -21,6 +24,11 @@ struct Server {
 };
 
 struct Config {
+  Config() {
+    grader.work_folder.clear();
+    slots.cpu_slots = {""};
+  }
+
   std::string data_folder = "/var/lib/kbench";
   std::string tasks_folder = "tasks";
   std::string store_path;  // never empty after parse(): DATA/kbench.db
@@ -28,7 +36,11 @@ struct Config {
   http::Limits http;
   store::Options store;
   queue::Options queue;
+  api::Limits submissions;
   engine::Options engine;
+  gpu::AttachOptions attach;
+  gpu::SlotOptions slots;  // default: one cpu slot, of all CPUs
+  grader::Options grader;  // work_folder never empty after parse(): DATA/work
 };
 
 // what(): every error, one a line: "kbenchd.toml:3: server.port: 70000 is not a port (1..65535); see

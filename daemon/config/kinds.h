@@ -74,6 +74,29 @@ Option text(
   return o;
 }
 
+// A time that the target holds in seconds.
+template <class Place>
+Option seconds(std::string key, Place place, std::chrono::milliseconds min, std::chrono::milliseconds max,
+               std::string doc) {
+  Option o{std::move(key), "a time within " + duration_text(min) + ".." + duration_text(max), std::move(doc), {}, {}};
+  o.set = [=](Config& c, const Value& value) {
+    const auto* written = std::get_if<std::string>(&value);
+    const auto time = written ? duration_in(*written) : std::nullopt;
+    if (!time || *time < min || *time > max) return false;
+    place(c) = std::chrono::duration<double>(*time).count();
+    return true;
+  };
+  o.show = [=](const Config& c) {
+    return quoted(duration_text(std::chrono::milliseconds(static_cast<std::int64_t>(place(c) * 1000))));
+  };
+  return o;
+}
+
+// A list of texts, each of which `add` understands or refuses; `list` gives them back.
+Option texts(std::string key, std::string noun, std::string doc, std::function<void(Config&)> clear,
+             std::function<bool(Config&, const std::string&)> add,
+             std::function<std::vector<std::string>(const Config&)> list);
+
 template <class Place>
 Option flag(std::string key, Place place, std::string doc) {
   Option o{std::move(key), "true or false", std::move(doc), {}, {}};

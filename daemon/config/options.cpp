@@ -3,16 +3,13 @@
 #include <arpa/inet.h>
 
 #include "daemon/config/kinds.h"
+#include "daemon/config/tables.h"
 
 namespace kbench::config {
 
 namespace {
 
 using namespace std::chrono_literals;
-
-#define PLACE(member) [](auto& c) -> auto& { return c.member; }
-
-constexpr std::int64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
 
 bool is_address(const std::string& text) {
   unsigned char bytes[sizeof(in6_addr)];
@@ -99,7 +96,7 @@ void add_engine(std::vector<Option>& all) {
   deadline("engine.remove_timeout", PLACE(engine.remove_timeout), "To remove a container.");
   deadline("engine.logs_timeout", PLACE(engine.logs_timeout), "To fetch a container's log.");
   deadline("engine.image_timeout", PLACE(engine.image_timeout), "To remove an image, and the like.");
-  deadline("engine.build_timeout", PLACE(engine.build_timeout), "To build an image.");
+  deadline("engine.build_timeout", PLACE(engine.build_timeout), "To build an image; past it `infra_error`.");
   deadline("engine.backoff_min", PLACE(engine.backoff_min), "Between two tries while the Engine is away, at first.");
   deadline("engine.backoff_max", PLACE(engine.backoff_max), "Between two tries while the Engine is away, in the end.");
   all.push_back(
@@ -128,7 +125,11 @@ const std::vector<Section>& sections() {
       {"store", "The database of submissions."},
       {"queue", "Who is graded when, and how often."},
       {"http", "Limits on clients."},
+      {"submissions", "What a submission may be."},
       {"engine", "The Docker Engine."},
+      {"gpu", "GPUs, and how containers get them."},
+      {"grader", "Slots, and the containers that compile and measure."},
+      {"verifier", "Deadlines within a measuring container."},
   };
   return all;
 }
@@ -140,6 +141,7 @@ const std::vector<Option>& options() {
     add_queue(made);
     add_http(made);
     add_engine(made);
+    add_grading(made);
     return made;
   }();
   return all;
@@ -147,7 +149,35 @@ const std::vector<Option>& options() {
 
 void complete(Config& config) {
   if (config.server.token_file.empty()) config.server.token_file = config.data_folder + "/token";
+  if (config.grader.work_folder.empty()) config.grader.work_folder = config.data_folder + "/work";
   if (config.store_path.empty()) config.store_path = config.data_folder + "/kbench.db";
+}
+
+std::vector<std::string> contradictions(const Config& config) {
+  // The socket's own name below the work folder: "/" and 26 characters of id, attempt, "/report/report.sock"; 107 in
+  // all.
+  constexpr std::size_t kWorkFolderMax = 60;
+  std::vector<std::string> all;
+  const auto require = [&](bool holds, const std::string& what) {
+    if (!holds) all.push_back(what);
+  };
+  const std::string& work = config.grader.work_folder;
+  require(work.size() <= kWorkFolderMax, "grader.work_folder: " + work +
+                                             " is longer than 60 bytes, too long for the sockets in it; "
+                                             "set it, or a shorter data.folder");
+  require(config.submissions.page_default <= config.submissions.page_max,
+          "submissions.page_default: greater than submissions.page_max");
+  require(config.store.retry_delay <= config.store.retry_delay_max,
+          "queue.retry_delay: greater than queue.retry_delay_max");
+  require(config.queue.lease >= 4 * config.grader.renew_every,
+          "queue.lease: less than four times grader.renew_every, so that one late renewal would lose it");
+  require(config.engine.backoff_min <= config.engine.backoff_max,
+          "engine.backoff_min: greater than engine.backoff_max");
+  const std::uint64_t slots_end = config.slots.uid_first + 1'000ull * config.slots.uids_per_slot;
+  const std::uint64_t compile_end = config.grader.compile_uid_first + 1'000ull;
+  require(compile_end <= config.slots.uid_first || slots_end <= config.grader.compile_uid_first,
+          "grader.compile_uid_first: its 1000 user ids overlap the slots' (grader.uid_first and 32000 on)");
+  return all;
 }
 
 }  // namespace kbench::config

@@ -31,8 +31,9 @@ struct Section {
 const std::vector<Section>& sections();
 const std::vector<Option>& options();  // in the order of the sections
 
-// What depends on other options: empty paths get their place in the data folder.
-void complete(Config& config);
+void complete(Config& config);  // paths that were not given get their place in the data folder
+// What each option accepts but all together do not.
+std::vector<std::string> contradictions(const Config& config);
 
 std::string quoted(const std::string& text);  // a TOML string
 

@@ -64,6 +64,10 @@ class Reader {
     }
     if (!errors_.empty()) throw bad();
     complete(config_);
+    if (auto wrong = contradictions(config_); !wrong.empty()) {
+      for (std::string& what : wrong) what = file_name_ + ": " + what + kSeeAlso;
+      throw BadConfig(wrong);
+    }
     return config_;
   }
 

@@ -130,6 +130,60 @@ TEST_CASE("an empty file is a configuration") {
   std::filesystem::remove(path);
 }
 
+TEST_CASE("lists: slots, GPUs, mounts") {
+  const Config c = parse(R"(
+[grader]
+cpu_slots = ["0-3", "4,6-7", "all"]
+compile_cpus = ["8"]
+ranked_devices = []
+[gpu]
+mode = "devices"
+excluded = ["GPU-1"]
+cpusets = ["GPU-2=0-15"]
+nodes = ["/dev/nvidia-caps"]
+mounts = ["/usr/lib/a:/b"]
+env = ["LD_LIBRARY_PATH=/x=y"]
+[verifier]
+repetition = "1500 ms"
+)",
+                         "k.toml");
+  CHECK(c.slots.cpu_slots == std::vector<std::string>{"0-3", "4,6-7", ""});
+  CHECK(c.grader.compile_cpuset == "8");
+  CHECK(c.grader.ranked_devices.empty());
+  CHECK(c.attach.mode == kbench::gpu::Mode::devices);
+  CHECK(c.slots.gpus_excluded == std::vector<std::string>{"GPU-1"});
+  CHECK(c.slots.gpu_cpusets.at("GPU-2") == "0-15");
+  CHECK(c.attach.nodes.at(0) == "/dev/nvidia-caps");
+  CHECK(c.attach.mounts.at(0).source == "/usr/lib/a");
+  CHECK(c.attach.mounts.at(0).target == "/b");
+  CHECK(c.attach.mounts.at(0).read_only);
+  CHECK(c.attach.env.at("LD_LIBRARY_PATH") == "/x=y");
+  CHECK(c.grader.verifier.repetition == 1.5);
+  CHECK(effective(parse(effective(c), "shown")) == effective(c));
+  for (const char* bad :
+       {"cpu_slots = [\"0-\"]", "cpu_slots = [\"\"]", "cpu_slots = [\"-1\"]", "cpu_slots = \"0\"", "cpu_slots = [0]",
+        "compile_cpus = [\"0\", \"1\"]", "ranked_devices = [\"tpu\"]", "name = \"a b\"", "seccomp_file = \"x\""}) {
+    CAPTURE(bad);
+    CHECK(errors_of("[grader]\n" + std::string(bad)).size() == 1);
+  }
+  for (const char* bad : {"mode = \"nvidea\"", "excluded = [\"1\"]", "cpusets = [\"GPU-2\"]", "mounts = [\"/a\"]",
+                          "mounts = [\"a:/b\"]", "env = [\"=x\"]"}) {
+    CAPTURE(bad);
+    CHECK(errors_of("[gpu]\n" + std::string(bad)).size() == 1);
+  }
+}
+
+TEST_CASE("options that do not go together are told, too") {
+  CHECK_THAT(errors_of("[queue]\nlease = \"1 s\"\n[grader]\nrenew_every = \"500 ms\"").at(0),
+             Contains("k.toml: queue.lease: "));
+  const auto errors = errors_of("[data]\nfolder = \"/" + std::string(70, 'x') +
+                                "\"\n[submissions]\npage_default = 300\n[grader]\nuid_first = 190500\n");
+  REQUIRE(errors.size() == 3);
+  CHECK_THAT(errors[0], Contains("grader.work_folder") && Contains("shorter data.folder"));
+  CHECK_THAT(errors[1], Contains("submissions.page_default"));
+  CHECK_THAT(errors[2], Contains("grader.compile_uid_first"));
+}
+
 TEST_CASE("every limit holds at its edges") {
   CHECK(errors_of("[server]\nport = 65535").empty());
   CHECK(errors_of("[server]\nport = 65536").size() == 1);
