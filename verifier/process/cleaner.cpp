@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "verifier/process/drop.h"
 #include "verifier/process/process.h"
 
 namespace kbench::process {
@@ -22,8 +23,8 @@ namespace {
 // not here.
 [[noreturn]] void serve(int socket, uid_t uid) {
   if (socket != 3) dup2(socket, 3);
-  close_range(4, ~0U, 0);
-  close_range(0, 2, 0);
+  for (int standard = 0; standard < 3; ++standard) close(standard);
+  close_from(4);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   unsigned char signal = 0;
   while (read(3, &signal, 1) == 1) {

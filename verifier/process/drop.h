@@ -9,4 +9,7 @@ namespace kbench::process {
 // privileges, dies with its parent. False, with errno, when any of it failed: the child must then exit.
 bool drop_to(uid_t uid);
 
+// Closes all descriptors from `first` on. Async-signal-safe.
+void close_from(int first);
+
 }  // namespace kbench::process

@@ -1,15 +1,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <thread>
 
 #include "verifier/process/drop.h"
 #include "verifier/process/process.h"
@@ -22,6 +23,14 @@ bool drop_to(uid_t uid) {
   return uid != 0 && setgroups(0, nullptr) == 0 && setresgid(uid, uid, uid) == 0 && setresuid(uid, uid, uid) == 0 &&
          prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
          prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0;
+}
+
+void close_from(int first) {
+  if (close_range(static_cast<unsigned>(first), ~0U, 0) == 0) return;
+  // Old container profiles refuse what they do not know.
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  for (rlim_t fd = static_cast<rlim_t>(first); fd < limit.rlim_cur; ++fd) close(static_cast<int>(fd));
 }
 
 int run_as(uid_t uid, const std::function<int()>& body, std::chrono::nanoseconds deadline) {
@@ -37,13 +46,14 @@ int run_as(uid_t uid, const std::function<int()>& body, std::chrono::nanoseconds
     }
     _exit(status);
   }
-  const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  pollfd wait{pidfd, POLLIN, 0};
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count();
-  if (pidfd < 0 || poll(&wait, 1, static_cast<int>(ms)) != 1) ::kill(pid, SIGKILL);
-  if (pidfd >= 0) close(pidfd);
+  const auto end = std::chrono::steady_clock::now() + deadline;
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  for (bool killed = false;;) {
+    const pid_t got = waitpid(pid, &status, killed ? 0 : WNOHANG);
+    if (got == pid) break;
+    if (got < 0 && errno != EINTR) throw ProcessFault(std::string("waitpid: ") + strerror(errno));
+    if (!killed && std::chrono::steady_clock::now() >= end) killed = ::kill(pid, SIGKILL) == 0;
+    if (!killed) std::this_thread::sleep_for(500us);
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -115,7 +115,7 @@ const char* become_worker(const Command& command, int socket, int output, int re
   if (socket < 0 || output < 0 || report < 0 || null < 0 || dup3(report, 4, O_CLOEXEC) < 0) return kDescriptors;
   if (dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 || dup2(socket, 3) < 0)
     return "standard descriptors";
-  if (close_range(5, ~0U, 0) != 0) return "closing descriptors";
+  close_from(5);
   const Limits& limits = command.limits;
   if (!limit(RLIMIT_CORE, 0) || !limit(RLIMIT_NOFILE, limits.open_files) || !limit(RLIMIT_FSIZE, limits.file_bytes) ||
       !limit(RLIMIT_NPROC, limits.processes))

@@ -134,8 +134,9 @@ float head_start_seen;
 
 // A thread that waits for the inputs to change and starts without being told.
 void take_head_starts(const kbench_args args) {
-  in_background([args] {
-    for (float last = args.x[0];;) {
+  const float first = args.x[0];
+  in_background([args, first] {
+    for (float last = first;;) {
       float now = 0;
       __atomic_load(args.x, &now, __ATOMIC_ACQUIRE);
       if (now == last) continue;
@@ -245,6 +246,11 @@ extern "C" int kbench_run(const kbench_args* a, kbench_stream) {
       break;
     case Mode::refuses:
       return 5;
+    case Mode::eats_memory:
+      for (;;) {
+        auto* block = static_cast<volatile char*>(malloc(1 << 20));
+        for (int i = 0; block && i < 1 << 20; i += 4096) block[i] = 1;
+      }
     case Mode::litters: {
       char command[512];
       snprintf(command, sizeof command,

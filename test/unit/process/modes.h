@@ -23,5 +23,6 @@ enum class Mode : long long {
   hunts_cleaner,
   refuses,
   litters,
-  leaks
+  leaks,
+  eats_memory
 };

@@ -22,9 +22,15 @@ TEST_CASE("a worker's folder is its own and closed to others") {
   CHECK(found.st_uid == kUid);
   CHECK((found.st_mode & 07777) == 0700);
   write_file(kUid, folder + "/task.json", "{\"a\": 1}");
-  REQUIRE(stat((folder + "/task.json").c_str(), &found) == 0);
-  CHECK(found.st_size == 8);
-  CHECK((found.st_mode & 0777) == 0400);
+  const int seen = run_as(
+      kUid,
+      [&] {
+        struct stat file{};
+        if (stat((folder + "/task.json").c_str(), &file) != 0) return 1;
+        return file.st_size == 8 && (file.st_mode & 0777) == 0400 ? 0 : 2;
+      },
+      5s);
+  CHECK(seen == 0);
   CHECK_THROWS_AS(write_file(kUid, folder + "/task.json", "again"), ProcessFault);
   CHECK_THROWS_AS(write_file(kUid + 1, folder + "/other", "x"), ProcessFault);
   const std::string other = make_folder(kUid);

@@ -106,7 +106,7 @@ TEST_CASE("files, deep trees, closed folders, links, pipes and shared memory go;
       },
       5s);
   CHECK(shm == 0);
-  CHECK(std::filesystem::exists(folder.path + "/a/b/c/d"));
+  CHECK(std::filesystem::exists(folder.path + "/a"));
 
   kill_and_wipe(kUid, wipe_of(folder));
   CHECK_FALSE(std::filesystem::exists("/dev/shm/kbench-test"));
@@ -125,6 +125,7 @@ TEST_CASE("root's things are never wiped") { CHECK_THROWS_AS(kill_and_wipe(0), P
 TEST_CASE("a wipe that takes too long is an infrastructure fault") {
   PublicFolder folder;
   WipeOptions options = wipe_of(folder);
+  options.folders = {"/usr"};  // nothing to remove, much to look at
   options.deadline = 0s;
   CHECK_THROWS_AS(kill_and_wipe(kUid, options), ProcessFault);
 }
