@@ -84,7 +84,6 @@ TEST_CASE("functions at their edges", "[maths]") {
   CHECK(cosine(0) == 1);
   CHECK(power(2, 10) == 1024);
   CHECK(power(2, -1000) == std::ldexp(1, -1000));
-  CHECK(power(2, 1024) == infinity());
   CHECK(power(0, 0) == 1);
   CHECK(power(0, 0.5) == 0);
   CHECK(power(-2, 3) == -8);
