@@ -1,0 +1,31 @@
+// One function a command; each prints, and returns the exit code.
+#pragma once
+
+#include "client/client.h"
+
+namespace kbench::client {
+
+struct Submit {
+  std::vector<std::string> files, labels;  // labels: "name=value"
+  std::string task, device, language, gpu_model, idempotency_key, id_file;
+  int priority = 0;
+  bool wait = false;
+};
+int submit(Api& api, const Submit& given, bool as_json);
+int status(Api& api, const std::string& id, bool as_json);
+
+struct Listing {
+  std::string task, state, verdict, label;
+  int limit = 20;
+  bool all = false;
+};
+int list(Api& api, const Listing& given, bool as_json);
+int events(Api& api, const std::string& id, std::int64_t after, bool as_json);
+int wait(Api& api, const std::string& id, bool as_json);
+int log(Api& api, const std::string& id, bool as_json);
+int details(Api& api, const std::string& id);
+int cancel(Api& api, const std::string& id, bool as_json);
+int tasks(Api& api, const std::string& id, bool as_json);
+int gpus(Api& api, bool as_json);
+
+}  // namespace kbench::client
