@@ -16,7 +16,23 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FINAL = ("done", "cancelled", "failed")
 SCAN = "raw-cuda/segmented-exclusive-scan"
 # Deadlines short enough for tests of what hangs.
-FAST = """
+FAST = f"""
+[grader]
+seccomp_file = "{ROOT}/docker/seccomp.json"
+compile_deadline = "30 s"
+compile_memory = "2 GiB"
+compile_tmp = "256 MiB"
+measure_deadline = "3 min"
+measure_memory = "2 GiB"
+measure_tmp = "256 MiB"
+measure_shm = "64 MiB"
+container_slack = "10 s"
+renew_every = "200 ms"
+[verifier]
+load = "10 s"
+prepare = "10 s"
+repetition = "4 s"
+measure = "90 s"
 """
 RMSNORM = "norm-rope-fusion/fused-residual-add-rmsnorm"
 
@@ -73,12 +89,13 @@ def engine_host():
 
 
 class Kbenchd:
-    def __init__(self, binaries=None, data=None, settings=""):
-        """`settings`: TOML that is added to the configuration."""
+    def __init__(self, binaries=None, data=None, settings="", engine=None):
+        """`settings`: TOML that is added to the configuration. `engine`: a socket where none need be; then start() does not wait for it."""
         self.binaries = pathlib.Path(binaries or os.environ.get("KBENCH_BIN") or ROOT / "build/dev/bin")
         self.own_data = tempfile.TemporaryDirectory(prefix="kbench-test-") if data is None else None
         self.data = pathlib.Path(data or self.own_data.name)
-        self.engine = Engine(engine_host())
+        self.engine = Engine(engine_host() if engine is None else f"unix://{engine}")
+        self.healthy = "/readyz" if engine is None else "/healthz"
         self.settings = settings
         self.port = free_port()
         self.process = None
@@ -111,7 +128,7 @@ class Kbenchd:
             if self.process.poll() is not None:
                 raise RuntimeError(f"kbenchd ended with {self.process.returncode}:\n{self.log_text()[-4000:]}")
             try:
-                if self.request("GET", "/readyz", token=None).status == 200:
+                if self.request("GET", self.healthy, token=None).status == 200:
                     return
             except OSError:
                 pass
