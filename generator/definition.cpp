@@ -141,9 +141,10 @@ std::vector<std::string> read_choices(TomlReader& reader, const toml::table& roo
 
 // Whether the rule has a number that must be measured: not exact, codes, or rows of those.
 bool has_tolerance(const Tensor& tensor) {
-  for (const char* rule : {"near", "elem", "abs", "tight", "delta"})
-    if (tensor.rule.find(rule) != std::string::npos) return true;
-  return false;
+  if (tensor.rule == "exact") return false;
+  for (const char* rule : {"codes(", "rows(exact", "rows(equal"})
+    if (tensor.rule.starts_with(rule)) return false;
+  return true;
 }
 
 void read_precision(TomlReader& reader, const toml::table& root, Definition& definition, Tolerances tolerances) {

@@ -133,9 +133,11 @@ std::string rule_text(const Tensor& tensor) {
     return name + ": with r the reference's value, y yours, s " + scale_text(tensor.rule) + " and u = 2^" +
            std::to_string(static_cast<int>(std::lround(std::log2(unit_of(tensor))))) + ", |y - r| <= " + max +
            " u (|r| + s) for every element, and rms(y - r) <= " + rms + " u rms(r) over the tensor.";
-  if (starts("elem"))
-    return name + ": |y - r| <= " + max + " |r| for every element" +
-           (tensor.tolerance.rms > 0 ? " (floor " + rms + ")." : ".");
+  if (starts("elem")) return name + ": |y - r| <= " + max + " |r| for every element.";
+  if (starts("codes(value"))
+    return name + ": every code as in the reference, but for a share of at most " +
+           tensor.rule.substr(tensor.rule.find("<=") + 2, tensor.rule.rfind(')') - tensor.rule.find("<=") - 2) +
+           " that may be its neighbour.";
   if (starts("abs")) return name + ": |y - r| <= " + max + " for every element.";
   if (starts("tight")) return name + ": |y - r| <= " + max + " |r| for every element.";
   return name + ": rule " + code(tensor.rule) + ", see docs/tasks.md of kbench.";
@@ -156,10 +158,11 @@ std::string languages_text(const Problem& problem) {
           "the work and return 0.\n";
     if (language == "python")
       out +=
-          "- **python**: `solution.py` (and other `.py` files) with a function `run`, whose parameters are those of "
-          "its stub in "
-          "`/task/stubs`: PyTorch tensors over the judge's memory. PyTorch and Triton may be used where the image has "
-          "them.\n";
+          "- **python**: `solution.py` (and other `.py` files) with a function `kbench_run`, which gets every argument "
+          "by name: numbers, "
+          "and PyTorch tensors over the judge's memory. PyTorch and Triton are there where the image has them; their "
+          "compilation belongs "
+          "to the untimed calls.\n";
   }
   out.pop_back();
   return out;

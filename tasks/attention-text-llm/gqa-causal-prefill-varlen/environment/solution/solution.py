@@ -4,5 +4,5 @@ The task is in /task/instruction.md, a correct but slow version in /task/referen
 """
 
 
-def run(U, NS, HQ, HK, D, TT, q, k, v, cu, o, lse):
-    """Writes nothing yet: it loads and scores 0. Fill o, lse in place (tensors on the task's device)."""
+def kbench_run(U, NS, HQ, HK, D, TT, q, k, v, cu, o, lse):
+    """Writes nothing yet: it loads and scores 0. To be written in place: o, lse (PyTorch tensors on the task's device)."""

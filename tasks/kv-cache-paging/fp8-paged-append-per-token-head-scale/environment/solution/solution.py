@@ -4,5 +4,5 @@ The task is in /task/instruction.md, a correct but slow version in /task/referen
 """
 
 
-def run(N, Hk, D, NB, BS, k, v, slot, kc, vc, ks, vs):
-    """Writes nothing yet: it loads and scores 0. Fill kc, vc, ks, vs in place (tensors on the task's device)."""
+def kbench_run(N, Hk, D, NB, BS, k, v, slot, kc, vc, ks, vs):
+    """Writes nothing yet: it loads and scores 0. To be written in place: kc, vc, ks, vs (PyTorch tensors on the task's device)."""

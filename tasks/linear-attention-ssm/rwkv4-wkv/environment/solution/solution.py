@@ -4,5 +4,5 @@ The task is in /task/instruction.md, a correct but slow version in /task/referen
 """
 
 
-def run(B, T, C, r, k, v, w, u, y):
-    """Writes nothing yet: it loads and scores 0. Fill y in place (tensors on the task's device)."""
+def kbench_run(B, T, C, r, k, v, w, u, y):
+    """Writes nothing yet: it loads and scores 0. To be written in place: y (PyTorch tensors on the task's device)."""

@@ -4,5 +4,5 @@ The task is in /task/instruction.md, a correct but slow version in /task/referen
 """
 
 
-def run(M, C, eps, x, res, w, res_out, y):
-    """Writes nothing yet: it loads and scores 0. Fill res_out, y in place (tensors on the task's device)."""
+def kbench_run(M, C, eps, x, res, w, res_out, y):
+    """Writes nothing yet: it loads and scores 0. To be written in place: res_out, y (PyTorch tensors on the task's device)."""

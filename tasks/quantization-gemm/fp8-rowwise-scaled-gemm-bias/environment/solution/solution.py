@@ -4,5 +4,5 @@ The task is in /task/instruction.md, a correct but slow version in /task/referen
 """
 
 
-def run(M, N, K, A, sa, B, sb, bias, C):
-    """Writes nothing yet: it loads and scores 0. Fill C in place (tensors on the task's device)."""
+def kbench_run(M, N, K, A, sa, B, sb, bias, C):
+    """Writes nothing yet: it loads and scores 0. To be written in place: C (PyTorch tensors on the task's device)."""

@@ -4,5 +4,5 @@ The task is in /task/instruction.md, a correct but slow version in /task/referen
 """
 
 
-def run(N, x, head, out):
-    """Writes nothing yet: it loads and scores 0. Fill out in place (tensors on the task's device)."""
+def kbench_run(N, x, head, out):
+    """Writes nothing yet: it loads and scores 0. To be written in place: out (PyTorch tensors on the task's device)."""

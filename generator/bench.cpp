@@ -1,0 +1,164 @@
+#include "generator/bench.h"
+
+#include <dlfcn.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "verifier/compare/compare.h"
+#include "verifier/inputs/inputs.h"
+
+extern char** environ;
+
+namespace kbench::generator {
+
+namespace fs = std::filesystem;
+
+ScratchFolder::ScratchFolder() {
+  std::string name = (fs::temp_directory_path() / "kbench-catalog-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error(name + ": cannot be made");
+  path_ = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+Author::Author(const std::string& root, const Definition& definition) {
+  const auto put = [&](const char* name, const std::string& text) { std::ofstream(folder_.path() / name) << text; };
+  put("task.h", task_header(definition.problem));
+  put("reference.h", definition.header);
+  put("author.cpp", "#include \"task.h\"\n#include \"reference.h\"\nKB_AUTHOR_EXPORTS\n");
+  const std::string folder = folder_.path().string(), library = folder + "/author.so";
+  std::vector<std::string> words = {"g++",
+                                    "-std=c++20",
+                                    "-O2",
+                                    "-march=native",
+                                    "-fPIC",
+                                    "-shared",
+                                    "-I" + folder,
+                                    "-I" + root + "/sdk",
+                                    folder + "/author.cpp",
+                                    "-o",
+                                    library};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  int status = 0;
+  const int error = posix_spawnp(&child, "g++", nullptr, nullptr, argv.data(), environ);
+  if (error != 0) throw std::runtime_error(std::string("g++: ") + std::strerror(error));
+  if (waitpid(child, &status, 0) != child || status != 0)
+    throw std::runtime_error("catalog/" + definition.id() + ".h does not compile");
+  handle_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ == nullptr) throw std::runtime_error(dlerror());
+}
+
+Author::~Author() {
+  if (handle_ != nullptr) dlclose(handle_);
+}
+
+verify::Device::Reference* Author::function(const char* name) const {
+  void* found = dlsym(handle_, name);
+  if (found == nullptr) throw std::runtime_error(dlerror());
+  return reinterpret_cast<verify::Device::Reference*>(found);
+}
+
+Bench::Bench(verify::Device& device, const Problem& problem, const Shape& shape)
+    : device_(device), problem_(problem), dims_(problem.with_derived(shape).dims) {
+  for (const Tensor& tensor : problem.tensors) {
+    const auto bytes = static_cast<std::uint64_t>(problem.bytes(tensor, dims_));
+    tensors_.push_back(device.allocate(bytes));
+    initial_.push_back(tensor.role == Role::inout ? device.allocate(bytes) : nullptr);
+  }
+}
+
+verify::Region Bench::initial(std::size_t tensor) const {
+  return initial_[tensor] ? initial_[tensor]->region() : verify::Region{};
+}
+
+std::size_t Bench::index_of(const std::string& name) const {
+  for (std::size_t i = 0; i < problem_.tensors.size(); ++i)
+    if (problem_.tensors[i].name == name) return i;
+  throw std::runtime_error("no tensor '" + name + "'");
+}
+
+void Bench::fill(std::uint64_t seed) {
+  for (const std::size_t i : inputs::order(problem_)) {
+    inputs::Compiled compiled = inputs::compile(problem_, problem_.tensors[i], dims_);
+    verify::Fill fill{compiled.program, {}, tensors_[i]->region()};
+    for (const std::string& name : compiled.reads) fill.reads.push_back(tensors_[index_of(name)]->region());
+    device_.fill(fill, seed);
+    if (initial_[i]) device_.copy({tensors_[i]->region(), initial_[i]->region()});
+  }
+}
+
+std::vector<std::uint64_t> Bench::arguments() const {
+  std::vector<std::uint64_t> slots;
+  const auto push = [&](const auto& value) {
+    slots.push_back(0);
+    std::memcpy(&slots.back(), &value, sizeof value);
+  };
+  for (const std::string& name : problem_.argument_dims()) push(dims_.at(name));
+  for (const Scalar& scalar : problem_.scalars) {
+    if (scalar.type == ScalarType::f32) push(static_cast<float>(scalar.value));
+    if (scalar.type == ScalarType::f64) push(scalar.value);
+    if (scalar.type == ScalarType::i64) push(static_cast<std::int64_t>(scalar.value));
+  }
+  for (const auto& tensor : tensors_) push(tensor->region().data);
+  return slots;
+}
+
+Bench::Outputs Bench::run(verify::Device::Reference* function) {
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    if (initial_[i]) device_.copy({initial_[i]->region(), tensors_[i]->region()});
+  const std::vector<std::uint64_t> slots = arguments();
+  device_.run_reference(function, slots.data());
+  Outputs outputs(tensors_.size());
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (problem_.tensors[i].role == Role::input) continue;
+    outputs[i] = device_.allocate(tensors_[i]->region().bytes);
+    device_.copy({tensors_[i]->region(), outputs[i]->region()});
+  }
+  return outputs;
+}
+
+std::map<std::string, Differences> differences(verify::Device& device, const Problem& problem, const Author& author,
+                                               const std::vector<Shape>& shapes,
+                                               const std::vector<std::uint64_t>& seeds) {
+  std::map<std::string, Differences> all;
+  for (const Shape& shape : shapes) {
+    for (const std::uint64_t seed : seeds) {
+      const bool first = &shape == shapes.data() && seed == seeds.front();
+      Bench bench(device, problem, shape);
+      bench.fill(seed);
+      const Bench::Outputs expected = bench.run(author.function("kbench_reference"));
+      const Bench::Outputs independent = bench.run(author.function("kbench_independent"));
+      const Bench::Outputs control = bench.run(author.function("kbench_control"));
+      for (std::size_t i = 0; i < problem.tensors.size(); ++i) {
+        const Tensor& tensor = problem.tensors[i];
+        if (tensor.role == Role::input) continue;
+        const auto rule = compare::parse(tensor);
+        const auto judge = [&](const Bench::Outputs& got) {
+          return rule->judge(device, tensor, bench.dims(), got[i]->region(), expected[i]->region(), bench.initial(i));
+        };
+        const compare::Outcome near = judge(independent), far = judge(control);
+        Differences& d = all[tensor.name];
+        d.floor_max = std::max(d.floor_max, near.max_error);
+        d.floor_rms = std::max(d.floor_rms, near.rms_error);
+        d.control_max = first ? far.max_error : std::min(d.control_max, far.max_error);
+        d.control_rms = first ? far.rms_error : std::min(d.control_rms, far.rms_error);
+        d.independent_passes = d.independent_passes && near.equal;
+        d.control_passes = d.control_passes || far.equal;
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace kbench::generator

@@ -1,0 +1,107 @@
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "generator/bench.h"
+#include "generator/render.h"
+#include "test/unit/generator/sample.h"
+
+using namespace kbench;
+using namespace kbench::generator;
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+namespace {
+
+Definition sample_definition() { return parse("family/twice", "f.toml", sample::kToml, sample::kHeader); }
+
+int shell(const std::string& command) { return std::system(command.c_str()); }
+
+}  // namespace
+
+TEST_CASE("a template's fields are filled, and a field without a value is a fault") {
+  CHECK(fill("t", "a {{x}} b{{y}}{{x}}", {{"x", "1"}, {"y", "{{z}}"}}) == "a 1 b{{z}}1");
+  CHECK_THROWS_WITH(fill("t.md", "{{x}}", {}), Contains("t.md: no value for {{x}}"));
+  CHECK_THROWS_WITH(fill("t.md", "{{x", {{"x", ""}}), Contains("without"));
+}
+
+TEST_CASE("task.h gives each argument its slot, in order") {
+  const std::string header = task_header(sample_definition().problem);
+  CHECK_THAT(header,
+             Contains("long long N;\n  long long K;\n  long long NK;  // N*K\n  alignas(8) double factor;  // 2\n"
+                      "  const float* x;  // [N, K]\n  float* y;  // [NK], written\n"));
+  CHECK_THAT(header, Contains("sizeof(kbench_args) == 6 * 8"));
+}
+
+TEST_CASE("the private half of the header goes to tests alone") {
+  const auto files = render(".", sample_definition());
+  CHECK(files.at("environment/reference.h").find("independent") == std::string::npos);
+  CHECK(files.at("tests/reference.h").find("independent") != std::string::npos);
+  for (const auto& [name, text] : files) {
+    INFO(name);
+    CHECK(text.find("{{") == std::string::npos);
+    CHECK(text.ends_with("\n"));
+    CHECK(text.find('\r') == std::string::npos);
+    if (name.starts_with("environment/")) CHECK(text.find("control(") == std::string::npos);
+  }
+  CHECK(files.at("environment/instruction.md") == files.at("instruction.md"));
+  CHECK(files.at("environment/task.json") == files.at("tests/task.json"));
+}
+
+TEST_CASE("the stubs build, and the reference in Python computes") {
+  const ScratchFolder scratch;
+  const std::string folder = scratch.path().string();
+  write(folder, render(".", sample_definition()), false);
+  const std::string include = " -I" + folder + "/environment -Isdk ";
+  CHECK(shell("g++ -std=c++20 -Wall -Wextra -Werror -shared -fPIC" + include + folder +
+              "/environment/solution/solution.cpp -o " + folder + "/stub.so") == 0);
+  CHECK(shell("python3 -m py_compile " + folder + "/environment/solution/solution.py") == 0);
+  // NumPy is not needed: anything with its `nbytes`, `ctypes.data` and `flags` will do.
+  std::ofstream(scratch.path() / "environment" / "try.py") << R"(
+import array, sys, types
+sys.dont_write_bytecode = True
+sys.path[:0] = [sys.argv[1], sys.argv[2]]
+from reference import reference
+class Array:
+    def __init__(self, values):
+        self.values = array.array("f", values)
+        self.nbytes = 4 * len(values)
+        self.ctypes = types.SimpleNamespace(data=self.values.buffer_info()[0])
+        self.flags = {"C_CONTIGUOUS": True}
+x, y = Array(range(15)), Array([0] * 15)
+reference(N=5, K=3, x=x, y=y)
+assert list(y.values) == [2.0 * i for i in range(15)], list(y.values)
+reference(N=5, K=3, x=x, y=y, factor=3)
+assert list(y.values) == [3.0 * i for i in range(15)]
+for wrong in (dict(N=5, K=3, x=x), dict(N=5, K=4, x=x, y=y), dict(N=5, K=3, x=x, y=y, z=1), dict(N=5, K=3, x=7, y=y)):
+    try:
+        reference(**wrong)
+    except (TypeError, ValueError) as error:
+        print(error)
+    else:
+        sys.exit(f"accepted {wrong}")
+)";
+  CHECK(shell("XDG_CACHE_HOME=" + folder + "/cache python3 " + folder + "/environment/try.py " + folder +
+              "/environment sdk/python > " + folder + "/log") == 0);
+}
+
+TEST_CASE("a folder is written once, checked, and mended") {
+  const ScratchFolder scratch;
+  const std::string folder = (scratch.path() / "task").string();
+  const std::map<std::string, std::string> files{{"a.txt", "1\n"}, {"b/c.sh", "2\n"}};
+  CHECK(write(folder, files, true).size() == 2);
+  CHECK(!fs::exists(folder));
+  CHECK(write(folder, files, false).size() == 2);
+  CHECK(write(folder, files, true).empty());
+  CHECK((fs::status(folder + "/b/c.sh").permissions() & fs::perms::owner_exec) != fs::perms::none);
+  std::ofstream(folder + "/b/more") << "x";
+  std::ofstream(folder + "/a.txt") << "3\n";
+  const std::vector<std::string> differs = write(folder, files, true);
+  REQUIRE(differs.size() == 2);
+  CHECK_THAT(differs[0], Contains("b/more: is not generated"));
+  CHECK_THAT(differs[1], Contains("a.txt: differs"));
+  write(folder, files, false);
+  CHECK(write(folder, files, true).empty());
+  CHECK(!fs::exists(folder + "/b/more"));
+}
