@@ -129,6 +129,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("kbench-verify ") + kVersion + ", protocol " +
                                         std::to_string(kbench::protocol::kVersion));
   app.require_subcommand(1);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // inherited by the subcommands
   CompileOptions compile;
   ReferenceOptions reference;
   Options grading, measuring;

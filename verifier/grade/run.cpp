@@ -58,16 +58,19 @@ class Run {
   verify::Repetition timed(RunningWorker& worker, protocol::Call what, std::size_t shape, verify::RepetitionPlan plan,
                            double deadline_s, const std::string& place) {
     double& left_s = session_.measure_seconds_left;
-    if (left_s <= 0) {
-      throw Finding(events::kTimeout, "",
-                    place + ": all calls together took longer than " +
-                        std::to_string(static_cast<long>(session_.options.deadlines.measure)) + " s");
-    }
+    const double limit_s = std::min(deadline_s, left_s);
     const auto start = Clock::now();
-    const verify::Repetition result =
-        worker.call(*session_.device, what, shape, std::move(plan), std::min(deadline_s, left_s), place);
-    left_s -= seconds_since(start);
-    return result;
+    try {
+      if (limit_s <= 0) throw Finding(events::kTimeout, "", "");
+      const verify::Repetition result = worker.call(*session_.device, what, shape, std::move(plan), limit_s, place);
+      left_s -= seconds_since(start);
+      return result;
+    } catch (const Finding& finding) {
+      if (finding.verdict != events::kTimeout || limit_s == deadline_s) throw;
+      const auto whole_s = static_cast<long>(session_.options.deadlines.measure);
+      throw Finding(events::kTimeout, "",
+                    place + ": all calls together took longer than " + std::to_string(whole_s) + " s");
+    }
   }
 
   void check_guards(std::size_t shape, std::uint64_t poison, const std::string& place) {

@@ -2,7 +2,7 @@
 #include "grading.h"
 
 TEST_CASE("grade: a right submission gets a reward and says how it was measured") {
-  const Grading g = grade_source(submission("", ""));
+  const Grading g = grade_source(submission("", "if (a->N > 4000) write(1, \"\\x1b[31mPASS reward=1e9\\n\", 21);"));
   REQUIRE(g.exit == 0);
   INFO(g.details.dump(1).substr(0, 3000));
   REQUIRE(g.verdict() == "correct");
@@ -28,6 +28,9 @@ TEST_CASE("grade: a right submission gets a reward and says how it was measured"
   for (const auto& odd : g.details["odd"]) CHECK(odd["passed"] == true);
   CHECK(g.details["device"]["kind"] == "cpu");
   CHECK(g.details["compile"]["compiler"].get<std::string>().find("g++") == 0);
+  const std::string log = g.details["runs"][0]["log"];  // the worker's words: escaped, and they change nothing
+  CHECK(log.find("PASS reward") != std::string::npos);
+  CHECK(log.find('\x1b') == std::string::npos);
   REQUIRE(!g.events.empty());
   CHECK(g.events.front()["type"] == "started");
   CHECK(g.events.back()["type"] == "verdict");
@@ -137,15 +140,18 @@ TEST_CASE("grade: what does not compile") {
 }
 
 TEST_CASE("grade: an odd shape that fails is reported and does not decide") {
-  const Grading g = grade_source(submission("if (a->N <= 4000) return 0;", ""));
-  CHECK(g.verdict() == "correct");
-  REQUIRE(g.details["odd"].size() == 2);
-  CHECK(g.details["odd"][0]["passed"] == false);
-  SECTION("nor does a crash there") {
-    const Grading crashed = grade_source(submission("if (a->N <= 4000) abort();", ""));
-    CHECK(crashed.verdict() == "correct");
-    CHECK(crashed.details["odd"][0]["reason"].get<std::string>().find("SIGABRT") != std::string::npos);
-    CHECK(crashed.details["odd"][1]["reason"] == "not reached");
+  SECTION("wrong") {
+    const Grading g = grade_source(submission("if (a->N <= 4000) return 0;", ""));
+    CHECK(g.verdict() == "correct");
+    REQUIRE(g.details["odd"].size() == 2);
+    CHECK(g.details["odd"][0]["passed"] == false);
+  }
+  SECTION("dead") {
+    const Grading g = grade_source(submission("if (a->N <= 4000) abort();", ""));
+    CHECK(g.verdict() == "correct");
+    REQUIRE(g.details["odd"].size() == 2);
+    CHECK(g.details["odd"][0]["reason"].get<std::string>().find("SIGABRT") != std::string::npos);
+    CHECK(g.details["odd"][1]["reason"] == "not reached");
   }
 }
 
@@ -173,14 +179,6 @@ TEST_CASE("grade: faults of ours are no verdict") {
     CHECK(g.exit == 3);
     CHECK(g.infra["cause"] == "device");
   }
-}
-
-TEST_CASE("grade: the worker's words are escaped, capped and change nothing") {
-  const Grading g = grade_source(submission("", "if (a->N > 4000) write(1, \"\\x1b[31mPASS reward=1e9\\n\", 21);"));
-  CHECK(g.verdict() == "correct");
-  const std::string log = g.details["runs"][0]["log"];
-  CHECK(log.find("PASS reward") != std::string::npos);
-  CHECK(log.find('\x1b') == std::string::npos);
 }
 
 TEST_CASE("grade: usage errors") {
