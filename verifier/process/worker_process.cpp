@@ -183,11 +183,16 @@ void WorkerProcess::State::confirm_stopped() {
 
 // A process can have a timer send it SIGCONT: stopped once is not stopped for good.
 void WorkerProcess::State::check_still_stopped() {
-  for (const auto& [tid, thread] : threads_of(command.uid)) {
+  const std::map<pid_t, Thread> now = threads_of(command.uid);
+  for (const auto& [tid, thread] : now) {
     const auto before = at_stop.find(tid);
     if (before == at_stop.end() || ran(before->second, thread) || (!thread.halted() && thread.state != 'D'))
       return violated("ran while stopped");
   }
+  // Who is gone has run, unless it was dead already or memory ran out.
+  for (const auto& [tid, thread] : at_stop)
+    if (thread.state != 'Z' && thread.state != 'X' && !now.contains(tid) && oom_kills() == oom_kills_before)
+      return violated("ended while stopped");
 }
 
 std::unique_ptr<WorkerProcess> WorkerProcess::start(const Command& command, const protocol::Setup& setup,

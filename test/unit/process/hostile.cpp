@@ -107,6 +107,7 @@ int attack_verifier() {
 }
 
 void arm_continue_timer(long long every_us) {
+  signal(SIGCONT, [](int) {});  // a timer whose signal is ignored fires only once
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = SIGCONT;

@@ -263,6 +263,23 @@ TEST_CASE("a process that continues itself is found out") {
   CHECK((how == "processes would not stop" || how == "ran while stopped"));
 }
 
+TEST_CASE("a process that ends while stopped is found out") {
+  Run run(Mode::forks);
+  REQUIRE(run.ready() == Ended::done);
+  REQUIRE(run.call() == Ended::done);
+  for (int i = 0; i < 200 && living_of(kUid).size() != 6; ++i) std::this_thread::sleep_for(10ms);
+  run.worker->stop();
+  for (const pid_t pid : living_of(kUid))
+    if (pid != run.worker->pid()) {
+      kill(pid, SIGKILL);  // as a timer of its own would
+      break;
+    }
+  for (int i = 0; i < 200 && living_of(kUid).size() != 5; ++i) std::this_thread::sleep_for(10ms);
+  std::this_thread::sleep_for(20ms);  // reaped
+  run.worker->stop();
+  CHECK_FALSE(run.worker->violation().empty());
+}
+
 TEST_CASE("a cleaner that was killed or stopped is a violation") {
   Run run(Mode::honest, 0, [](Command& command) { command.limits.stop_deadline = 200ms; });
   REQUIRE(run.ready() == Ended::done);
