@@ -98,7 +98,7 @@ class Peer {
   virtual void wake() = 0;                          // wakes a worker that sleeps on the word, which a kernel has written
   virtual Ended wait_done(std::uint32_t epoch, std::chrono::nanoseconds deadline) = 0;   // busy at first, then sleeping
   virtual double worker_us() = 0;
-  virtual void stop() = 0;                          // all of the worker's processes are stopped when it returns (cpu device)
+  virtual void stop() = 0;  // all of its processes are stopped when it returns (cpu device); again: checks that none ran since
   virtual void resume() = 0;
 };
 
