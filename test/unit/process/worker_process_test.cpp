@@ -30,10 +30,18 @@ struct Run {
     for (std::int64_t i = 0; i < kElements; ++i) x.data[i] = static_cast<float>(i);
     Command command = command_of(kUid, folder);
     if (change) change(command);
-    worker = WorkerProcess::start(command, setup_of(mode, amount, {x.bytes, 0}, {y.bytes, 0}), {x.fd, y.fd});
+    try {
+      worker = WorkerProcess::start(command, setup_of(mode, amount, {x.bytes, 0}, {y.bytes, 0}), {x.fd, y.fd});
+    } catch (...) {
+      clear();
+      throw;
+    }
   }
   ~Run() {
     worker.reset();
+    clear();
+  }
+  void clear() const {
     WipeOptions options;
     options.folders = {folder};
     kill_and_wipe(kUid, options);
