@@ -139,11 +139,13 @@ TEST_CASE("a worker that eats all memory is told from one that dies of something
   const pid_t child = fork();
   if (child == 0) {
     std::ofstream(group + "/cgroup.procs") << getpid() << std::flush;
-    Run run(Mode::eats_memory);
-    if (run.ready() != Ended::done) _exit(3);
-    if (run.call() != Ended::died) _exit(4);
-    const ExitFacts facts = run.worker->exit_facts();
-    _exit(facts.out_of_memory && facts.signal == SIGKILL && !facts.killed_by_us ? 0 : 2);
+    _exit([] {
+      Run run(Mode::eats_memory);
+      if (run.ready() != Ended::done) return 3;
+      if (run.call() != Ended::died) return 4;
+      const ExitFacts facts = run.worker->exit_facts();
+      return facts.out_of_memory && facts.signal == SIGKILL && !facts.killed_by_us ? 0 : 2;
+    }());
   }
   int status = -1;
   waitpid(child, &status, 0);
