@@ -42,6 +42,8 @@ void add_queue(std::vector<Option>& all) {
   all.push_back(number("store.readers", PLACE(store.readers), 1, 64, "Connections for reads."));
   all.push_back(duration("store.busy_timeout", PLACE(store.busy_timeout), 0ms, 60s,
                          "How long to wait for another process that holds the database."));
+  all.push_back(size("store.wal_bytes_max", PLACE(store.wal_bytes_max), kMiB, 64 * kGiB,
+                     "A longer write-ahead log is emptied as soon as no reader needs it."));
   all.push_back(number("queue.depth_max", PLACE(queue.depth_max), 1, 100'000'000,
                        "Submissions that may wait; one more gets a 503."));
   all.push_back(number("queue.attempts_max", PLACE(queue.attempts_max), 1, 100,

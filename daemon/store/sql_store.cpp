@@ -47,12 +47,14 @@ Readers::Loan::~Loan() {
 }
 
 SqlStore::SqlStore(std::unique_ptr<Connection> writer, std::vector<std::unique_ptr<Connection>> readers,
-                   const Options& options)
+                   const Options& options, Writer::Tend tend)
     : options_(options),
       now_(options.now ? options.now : system_now),
       readers_(std::move(readers)),
-      writer_(std::move(writer), options.group_size_max, now_,
-              [this](const std::vector<std::string>& changed, bool claimable) { announce(changed, claimable); }) {}
+      writer_(
+          std::move(writer), options.group_size_max, now_,
+          [this](const std::vector<std::string>& changed, bool claimable) { announce(changed, claimable); },
+          std::move(tend)) {}
 
 void SqlStore::on_change(std::function<void(const std::string& id)> callback) {
   const std::lock_guard lock(callbacks_mutex_);

@@ -33,8 +33,8 @@ class Readers {
 
 class SqlStore : public Store {
  public:
-  SqlStore(std::unique_ptr<Connection> writer, std::vector<std::unique_ptr<Connection>> readers,
-           const Options& options);
+  SqlStore(std::unique_ptr<Connection> writer, std::vector<std::unique_ptr<Connection>> readers, const Options& options,
+           Writer::Tend tend);
 
   SubmitResult submit(const NewSubmission& submission, std::int64_t queue_max) override;
   std::optional<Submission> get(const std::string& id) override;

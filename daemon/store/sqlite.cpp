@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "daemon/store/migrations.h"
 #include "daemon/store/sql_store.h"
@@ -63,6 +64,18 @@ void migrate(Connection& db, const std::string& path) {
   }
 }
 
+// Readers that never pause keep SQLite from starting its write-ahead log afresh: it would grow without end.
+void bound_wal(Connection& db, const std::string& wal, std::int64_t bytes_max) {
+  std::error_code none;
+  const auto bytes = std::filesystem::file_size(wal, none);
+  if (none || bytes <= static_cast<std::uintmax_t>(bytes_max)) return;
+  try {
+    db.text("pragma wal_checkpoint(truncate)");  // waits for running reads, at most busy_timeout
+  } catch (const StoreFault&) {
+    // Tried again after the next commit; what is in the log is durable.
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Store> open_sqlite(const std::string& path, const Options& options) {
@@ -72,7 +85,9 @@ std::unique_ptr<Store> open_sqlite(const std::string& path, const Options& optio
   migrate(*writer, path);
   std::vector<std::unique_ptr<Connection>> readers;
   for (int i = 0; i < std::max(1, options.readers); ++i) readers.push_back(connect(path, options));
-  return std::make_unique<SqlStore>(std::move(writer), std::move(readers), options);
+  return std::make_unique<SqlStore>(
+      std::move(writer), std::move(readers), options,
+      [wal = path + "-wal", max = options.wal_bytes_max](Connection& db) { bound_wal(db, wal, max); });
 }
 
 }  // namespace kbench::store

@@ -155,10 +155,11 @@ class Store {
 };
 
 struct Options {
-  int group_size_max = 64;                            // writes that one commit makes durable at most
-  int readers = 4;                                    // connections for reads
-  std::chrono::milliseconds busy_timeout{5'000};      // for another process that holds the database
-  std::chrono::milliseconds retry_delay{2'000};       // before the second attempt; doubles with each failure,
+  int group_size_max = 64;                        // writes that one commit makes durable at most
+  int readers = 4;                                // connections for reads
+  std::chrono::milliseconds busy_timeout{5'000};  // for another process that holds the database
+  std::int64_t wal_bytes_max = 64 << 20;          // a longer write-ahead log is emptied as soon as no reader needs it
+  std::chrono::milliseconds retry_delay{2'000};   // before the second attempt; doubles with each failure,
   std::chrono::milliseconds retry_delay_max{60'000};  // up to this
   std::function<Millis()> now;                        // empty: the system's clock
 };

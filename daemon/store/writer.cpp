@@ -5,11 +5,12 @@
 namespace kbench::store {
 
 Writer::Writer(std::unique_ptr<Connection> connection, int group_size_max, std::function<Millis()> now,
-               Announce announce)
+               Announce announce, Tend tend)
     : connection_(std::move(connection)),
       group_size_max_(static_cast<std::size_t>(std::max(1, group_size_max))),
       now_(std::move(now)),
       announce_(std::move(announce)),
+      tend_(std::move(tend)),
       thread_([this] { loop(); }) {}
 
 Writer::~Writer() {
@@ -48,6 +49,7 @@ void Writer::loop() {
       for (Job* job : group) commit_alone(*job);
     }
     conclude(group);
+    if (tend_) tend_(*connection_);
   }
 }
 

@@ -22,9 +22,11 @@ struct Transaction {
 class Writer {
  public:
   using Work = std::function<void(Transaction&)>;  // may run more than once: nothing it did before counts then
+  using Tend = std::function<void(Connection&)>;   // between two commits: upkeep of the database
   using Announce = std::function<void(const std::vector<std::string>& changed, bool claimable)>;
 
-  Writer(std::unique_ptr<Connection> connection, int group_size_max, std::function<Millis()> now, Announce announce);
+  Writer(std::unique_ptr<Connection> connection, int group_size_max, std::function<Millis()> now, Announce announce,
+         Tend tend = {});
   ~Writer();  // finishes what was handed over
 
   // Blocks until the work is durable; rethrows what it threw, in which case it left nothing behind.
@@ -53,6 +55,7 @@ class Writer {
   const std::size_t group_size_max_;
   const std::function<Millis()> now_;
   const Announce announce_;
+  const Tend tend_;
 
   std::mutex mutex_;
   std::condition_variable work_;

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <thread>
 
 #include "test/unit/store/support.h"
 
@@ -15,6 +16,30 @@ TEST_CASE("a reopened store has what was in it") {
   CHECK(f.store->get(id));
   CHECK(f.store->files(id).size() == 2);
   CHECK(f.store->claim(wanted())->submission.id == id);
+}
+
+TEST_CASE("readers that never pause do not let the write-ahead log grow without end") {
+  Folder folder;
+  Options options;
+  options.wal_bytes_max = 1 << 20;
+  const auto store = open_sqlite(folder.db(), options);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 6; ++i) {
+    readers.emplace_back([&] {
+      while (!stop) store->list({});
+    });
+  }
+  std::uintmax_t largest = 0;
+  for (int i = 0; i < 400; ++i) {
+    NewSubmission s = sample();
+    s.files.push_back({"big", std::string(20'000, 'x')});
+    submit(*store, s);
+    largest = std::max(largest, std::filesystem::file_size(folder.db() + "-wal"));
+  }
+  stop = true;
+  for (auto& r : readers) r.join();
+  CHECK(largest < 4 << 20);
 }
 
 TEST_CASE("a store of a newer kbenchd is refused, naming both versions") {
