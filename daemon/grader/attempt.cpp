@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -15,7 +14,6 @@
 
 namespace kbench::grader {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
@@ -26,30 +24,14 @@ constexpr std::size_t kCompileFileBytes = 2 * 1024 * 1024;   // of compile.json
 constexpr std::size_t kSpoolBytes = std::size_t{256} << 20;  // of events.ndjson
 constexpr std::chrono::seconds kLeftoverPatience{10};        // for a GPU's processes to end after their container
 
-// The attempt's files on the host: a parent that is ours alone, and leaves that containers write into.
-class Folder {
- public:
+// The attempt's files on the host: what is handed in, and leaves that containers write into.
+struct Folder {
   Folder(const std::string& parent, const Attempt& attempt)
-      : path_(parent + "/" + attempt.submission + "-" + std::to_string(attempt.number)) {
-    fs::remove_all(path_);
-    if (::mkdir(path_.c_str(), 0700) != 0) throw FileFault(path_ + " cannot be made");
-    for (const char* leaf : {"submission", "artefact"}) make(leaf, 0755);
-    for (const char* leaf : {"compiled", "out", "report"}) make(leaf, 0777);
-  }
-  ~Folder() {
-    std::error_code ignored;  // what is left is removed at the next start
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const char* leaf) const { return path_ + "/" + leaf; }
-
- private:
-  void make(const char* leaf, unsigned mode) {
-    const std::string path = path_ + "/" + leaf;
-    if (::mkdir(path.c_str(), 0700) != 0 || ::chmod(path.c_str(), mode) != 0) throw FileFault(path + " cannot be made");
-  }
-  const std::string path_;
+      : root(parent + "/" + attempt.submission + "-" + std::to_string(attempt.number)) {}
+  const ScratchFolder root;
+  const std::string submission = root.add("submission", 0755), artefact = root.add("artefact", 0755);
+  const std::string compiled = root.add("compiled", 0777), out = root.add("out", 0777),
+                    report = root.add("report", 0777);
 };
 
 class Grading {
@@ -122,16 +104,16 @@ class Grading {
   std::optional<store::Outcome> compile(const std::string& image) {
     const Options& options = site_.options;
     try {
-      for (const store::File& file : lease_.files) write_beneath(folder_ / "submission", file.path, file.content);
+      for (const store::File& file : lease_.files) write_beneath(folder_.submission, file.path, file.content);
     } catch (const FileFault& fault) {
       return verdict_without_measuring(events::kCompileError, fault.what());
     }
     // Where we are root only that uid may write there; elsewhere the leaf is open and its parent is not.
-    if (::geteuid() == 0 && (::chown((folder_ / "compiled").c_str(), compile_uid_, compile_uid_) != 0 ||
-                             ::chmod((folder_ / "compiled").c_str(), 0700) != 0))
-      throw FileFault((folder_ / "compiled") + " cannot be given away");
+    if (::geteuid() == 0 && (::chown(folder_.compiled.c_str(), compile_uid_, compile_uid_) != 0 ||
+                             ::chmod(folder_.compiled.c_str(), 0700) != 0))
+      throw FileFault(folder_.compiled + " cannot be given away");
     CompileJob job{
-        image,       lease_.submission.device, lease_.submission.language, folder_ / "submission", folder_ / "compiled",
+        image,       lease_.submission.device, lease_.submission.language, folder_.submission, folder_.compiled,
         compile_uid_};
     engine::ContainerSpec spec = compile_spec(options, attempt_, job, site_.seccomp);
     gpu::attach_toolchain(spec, site_.mode, site_.attach);
@@ -147,7 +129,7 @@ class Grading {
       if (finished.disturbed) throw InfraFault("engine", "it went away while the submission was compiled");
       return verdict_without_measuring(events::kTimeout, too_slow);
     }
-    const std::optional<std::string> text = read_beneath(folder_ / "compiled", "compile.json", kCompileFileBytes);
+    const std::optional<std::string> text = read_beneath(folder_.compiled, "compile.json", kCompileFileBytes);
     const std::optional<Compiled> compiled = text ? read_compiled(*text, options.log_bytes_max) : std::nullopt;
     if (!compiled || finished.state.exit_code > 1)
       throw InfraFault("compiler",
@@ -166,7 +148,7 @@ class Grading {
 
   // The container is dead: nobody changes what is read now.
   void take_artefact() {
-    const Taken taken = take_folder(folder_ / "compiled", "artefact", folder_ / "artefact",
+    const Taken taken = take_folder(folder_.compiled, "artefact", folder_.artefact,
                                     {site_.options.artefact_files_max, site_.options.artefact_bytes_max});
     if (taken.files == 0) throw InfraFault("compiler", "it said ok and left no artefact");
     facts_["artefact"] = {{"sha256", taken.sha256}, {"bytes", taken.bytes}};
@@ -200,9 +182,9 @@ class Grading {
     MeasureJob job{image,
                    lease_.submission.device,
                    lease_.submission.language,
-                   folder_ / "artefact",
-                   folder_ / "out",
-                   folder_ / "report",
+                   folder_.artefact,
+                   folder_.out,
+                   folder_.report,
                    held.cpuset(),
                    held.slots().front().uid_base};
     engine::ContainerSpec spec = measure_spec(options, attempt_, job, site_.seccomp);
@@ -218,14 +200,14 @@ class Grading {
     });
     Finished finished;
     try {
-      const Receiver receiver(folder_ / "report", log);
+      const Receiver receiver(folder_.report, log);
       finished = site_.containers.run(spec, options.measure_deadline + options.container_slack, stopper_.token());
     } catch (const Unkillable& fault) {
       for (const gpu::Slot& slot : held.slots())
         site_.slots.quarantine(slot.index, std::string("unkillable: ") + fault.what());
       throw InfraFault("gpu", fault.what());
     }
-    if (const auto spool = read_beneath(folder_ / "out", "events.ndjson", kSpoolBytes)) log.take(*spool);
+    if (const auto spool = read_beneath(folder_.out, "events.ndjson", kSpoolBytes)) log.take(*spool);
     add_log("measure", finished.log);
     phase("end");
     const Measured measured = collect(finished);
@@ -238,9 +220,9 @@ class Grading {
 
   Measured collect(const Finished& finished) const {
     Measured measured;
-    measured.reward = read_beneath(folder_ / "out", "reward.json", kSmallFileBytes);
-    measured.details = read_beneath(folder_ / "out", "details.json", site_.options.details_bytes_max);
-    measured.infra = read_beneath(folder_ / "out", "infra_error.json", kSmallFileBytes);
+    measured.reward = read_beneath(folder_.out, "reward.json", kSmallFileBytes);
+    measured.details = read_beneath(folder_.out, "details.json", site_.options.details_bytes_max);
+    measured.infra = read_beneath(folder_.out, "infra_error.json", kSmallFileBytes);
     measured.exit_code = finished.state.exit_code;
     measured.oom_killed = finished.state.oom_killed;
     measured.deadline_hit = finished.deadline_hit;

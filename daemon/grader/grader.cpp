@@ -29,7 +29,6 @@ namespace {
 
 constexpr milliseconds kSourcePause{500};  // after the source failed
 constexpr milliseconds kXidPatience{1'000};
-constexpr std::chrono::seconds kFullDiskPause{30};  // the Engine's own word counts for so long, whatever statvfs says
 
 std::string text_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -238,6 +237,8 @@ class Grader::Impl {
   void look_at_bases() {
     std::string missing;
     std::vector<std::string> devices;
+    const bool usable = slots_.usable("cpu") + slots_.usable("cuda") > 0;
+    set_fault("slots", usable ? "" : "no slot is left: none is configured, or all are quarantined");
     for (const char* device : {"cpu", "cuda"}) {
       if (slots_.usable(device) == 0) continue;
       const std::string& base = std::string(device) == "cuda" ? options_.base_cuda : options_.base_cpu;
@@ -368,7 +369,7 @@ class Grader::Impl {
     } catch (const EngineError& error) {
       log_(lease.submission.id + ": " + error.what());
       if (error.kind == Kind::no_space) {
-        disk_trusted_again_ = Clock::now() + kFullDiskPause;
+        disk_trusted_again_ = Clock::now() + options_.full_disk_pause;  // whatever statvfs says
         set_fault("disk", error.what());
       }
       // An Engine that is away and a full disk say nothing of the submission: given back, not counted against its

@@ -64,13 +64,15 @@ struct Options {
   std::size_t log_bytes_max = 256u << 10;     // of what GET …/log shows
 
   std::int64_t disk_free_bytes_min =
-      5ll << 30;  // under the Engine's data root and the work folder; below it no work is taken
+      5ll << 30;                         // under the Engine's data root and the work folder; below it no work is taken
+  milliseconds full_disk_pause{30'000};  // no work after the Engine said that its disk is full
   std::chrono::hours image_age_max{24 * 14};   // unused for that long
   std::int64_t images_bytes_max = 50ll << 30;  // of task images, without their bases
   std::vector<std::string> ranked_devices = {"cuda"};
 };
 
-// What stops it from taking work; part: "engine", "disk", "image", "source".
+// What stops it from taking work; part: "engine", "disk", "image" (for the devices it is missing of), "slots",
+// "source".
 struct Fault {
   std::string part, cause;
 };

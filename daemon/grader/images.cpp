@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <utility>
 
 #include "daemon/grader/files.h"
@@ -10,7 +9,6 @@
 
 namespace kbench::grader {
 
-namespace fs = std::filesystem;
 using engine::EngineError;
 using Kind = EngineError::Kind;
 
@@ -167,21 +165,15 @@ std::string Images::make(Recipe recipe, std::stop_token stop, const std::functio
 std::string Images::reference(const Task& task, const std::string& device, const std::string& base_id,
                               const Recipe& recipe, std::uint32_t uid, std::stop_token stop) {
   // A copy with known modes: the catalogue may lie where the container's uid cannot read.
-  const fs::path folder = fs::path(options_.work_folder) / ("image-" + recipe.key.substr(0, 16));
-  fs::remove_all(folder);
-  fs::create_directories(folder / "tests");
-  fs::create_directories(folder / "out");
-  fs::permissions(folder / "out", fs::perms::all);
-  for (const engine::TarEntry& entry : recipe.context)
-    write_beneath((folder / "tests").string(), entry.path, entry.content);
-  ReferenceJob job{base_id, device, recipe.key, (folder / "tests").string(), (folder / "out").string(), uid};
-  engine::ContainerSpec spec = reference_spec(options_, job, seccomp_);
+  const ScratchFolder folder(options_.work_folder + "/image-" + recipe.key.substr(0, 16));
+  const std::string tests = folder.add("tests", 0755), out = folder.add("out", 0777);
+  for (const engine::TarEntry& entry : recipe.context) write_beneath(tests, entry.path, entry.content);
+  engine::ContainerSpec spec = reference_spec(options_, {base_id, device, recipe.key, tests, out, uid}, seccomp_);
   gpu::attach_toolchain(spec, mode_, attach_);
   const Finished finished = containers_.run(spec, options_.reference_deadline, stop);
   std::optional<std::string> library;
   if (!finished.deadline_hit && finished.state.exit_code == 0)
-    library = read_beneath((folder / "out").string(), "reference-" + device + ".so", options_.artefact_bytes_max);
-  fs::remove_all(folder);
+    library = read_beneath(out, "reference-" + device + ".so", options_.artefact_bytes_max);
   if (library) return *library;
   throw InfraFault("reference", "the reference of " + task.id + " does not compile (status " +
                                     std::to_string(finished.state.exit_code) + "): " + finished.log);
