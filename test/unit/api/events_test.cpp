@@ -9,10 +9,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-RawClient follow(const Rest& rest, const std::string& id, const std::string& headers = "", const std::string& query = "") {
+RawClient follow(const Rest& rest, const std::string& id, const std::string& headers = "",
+                 const std::string& query = "") {
   RawClient client(rest.port);
-  client.send("GET /api/v1/submissions/" + id + "/events" + query + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + Rest::kToken +
-              "\r\n" + headers + "\r\n");
+  client.send("GET /api/v1/submissions/" + id + "/events" + query + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " +
+              Rest::kToken + "\r\n" + headers + "\r\n");
   return client;
 }
 
@@ -31,7 +32,7 @@ TEST_CASE("a stream shows what was, then what happens, and ends with the result"
   const auto begin = std::chrono::steady_clock::now();
   rest.grade(id, 7);
   const auto all = client.until("\r\n0\r\n\r\n");
-  CHECK(std::chrono::steady_clock::now() - begin < 2s);      // woken, not found by the heartbeat of 5 s
+  CHECK(std::chrono::steady_clock::now() - begin < 2s);  // woken, not found by the heartbeat of 5 s
   CHECK(has(all, "event: started\ndata: {\"seq\":"));
   CHECK(has(all, "\"type\":\"started\",\"data\":{\"seq\":1,\"ms\":2,\"type\":\"started\"}}"));
   CHECK(has(all, "event: result\n"));
@@ -46,7 +47,9 @@ TEST_CASE("a stream is resumed without loss or repetition") {
   auto whole = follow(rest, id);
   const auto all = whole.until("\r\n0\r\n\r\n");
   for (std::int64_t seq = 1; seq <= last; ++seq) CHECK(has(all, "id: " + std::to_string(seq) + "\n"));
-  for (const auto& [headers, query] : {std::pair<std::string, std::string>{"Last-Event-ID: 2\r\n", ""}, {"", "?after=2"}, {"Last-Event-ID: 2\r\n", "?after=0"}}) {
+  for (const auto& [headers, query] : {std::pair<std::string, std::string>{"Last-Event-ID: 2\r\n", ""},
+                                       {"", "?after=2"},
+                                       {"Last-Event-ID: 2\r\n", "?after=0"}}) {
     auto rest_of_it = follow(rest, id, headers, query);
     const auto text = rest_of_it.until("\r\n0\r\n\r\n");
     CHECK_FALSE(has(text, "id: 2\n"));
@@ -72,7 +75,8 @@ TEST_CASE("more events than a pull takes") {
   auto client = follow(rest, id);
   const std::string filler(20'000, 'x');
   for (int i = 1; i <= 150; ++i) {
-    REQUIRE(rest.store->append_event(id, lease->attempt, i, "progress", "{\"n\":" + std::to_string(i) + ",\"t\":\"" + filler + "\"}"));
+    REQUIRE(rest.store->append_event(id, lease->attempt, i, "progress",
+                                     "{\"n\":" + std::to_string(i) + ",\"t\":\"" + filler + "\"}"));
   }
   CHECK(has(client.until("{\"n\":150,", 10s), "{\"n\":150,"));
   rest.ask("DELETE", "/api/v1/submissions/" + id);

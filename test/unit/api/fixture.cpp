@@ -8,8 +8,24 @@
 namespace kbench::test {
 
 std::vector<api::Task> some_tasks() {
-  return {{"raw-cuda/segmented-exclusive-scan", "Scan", "1", "h1", "GB/s", 1, {"cpu", "cuda"}, {"cuda", "cpp", "python"}, "# Scan"},
-          {"norm-rope-fusion/fused-residual-add-rmsnorm", "Norm", "1", "h2", "GB/s", 1, {"cpu", "cuda"}, {"cuda", "cpp"}, "# Norm"},
+  return {{"raw-cuda/segmented-exclusive-scan",
+           "Scan",
+           "1",
+           "h1",
+           "GB/s",
+           1,
+           {"cpu", "cuda"},
+           {"cuda", "cpp", "python"},
+           "# Scan"},
+          {"norm-rope-fusion/fused-residual-add-rmsnorm",
+           "Norm",
+           "1",
+           "h2",
+           "GB/s",
+           1,
+           {"cpu", "cuda"},
+           {"cuda", "cpp"},
+           "# Norm"},
           {"comm/all-reduce", "Reduce", "1", "h3", "GB/s", 2, {"cuda"}, {"cuda"}, "# Reduce"},
           {"raw-cuda/copy", "Copy", "1", "h4", "GB/s", 1, {"cpu"}, {"cpp"}, ""},
           {"other/copy", "Copy", "1", "h5", "GB/s", 1, {"cpu"}, {"cpp"}, ""}};
@@ -22,7 +38,10 @@ std::vector<api::SlotStatus> some_slots() {
 }
 
 nlohmann::json good_submission() {
-  return {{"task", "segmented-exclusive-scan"}, {"device", "cpu"}, {"files", {{"solution.cpp", "int x;\n"}}}, {"labels", {{"run", "r1"}}}};
+  return {{"task", "segmented-exclusive-scan"},
+          {"device", "cpu"},
+          {"files", {{"solution.cpp", "int x;\n"}}},
+          {"labels", {{"run", "r1"}}}};
 }
 
 Rest::Rest(const queue::Options& options, const api::Limits& limits) {
@@ -34,7 +53,8 @@ Rest::Rest(const queue::Options& options, const api::Limits& limits) {
   server_limits.stream_heartbeat = std::chrono::seconds(5);
   server_limits.body_bytes_max = 8 << 20;
   server = http::Server::create(server_limits);
-  api::mount(*server, {*store, *queue, some_tasks(), [this] { return slots; }, [this] { return checks; }, kToken, "1.2.3", limits});
+  api::mount(*server, {*store, *queue, some_tasks(), [this] { return slots; }, [this] { return checks; }, kToken,
+                       "1.2.3", limits});
   port = server->listen("127.0.0.1", 0);
 }
 
@@ -47,8 +67,8 @@ Rest::~Rest() {
   std::filesystem::remove_all(folder);
 }
 
-Answer Rest::ask(const std::string& method, const std::string& target, const std::string& body, const std::string& headers,
-                 bool token) const {
+Answer Rest::ask(const std::string& method, const std::string& target, const std::string& body,
+                 const std::string& headers, bool token) const {
   RawClient client(port);
   std::string request = method + " " + target + " HTTP/1.1\r\nHost: h\r\n" + headers;
   if (token) request += std::string("Authorization: Bearer ") + kToken + "\r\n";

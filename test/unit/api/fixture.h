@@ -12,7 +12,7 @@
 namespace kbench::test {
 
 std::vector<api::Task> some_tasks();
-std::vector<api::SlotStatus> some_slots();            // cpu0, and two of an H200
+std::vector<api::SlotStatus> some_slots();  // cpu0, and two of an H200
 
 struct Answer {
   int status = 0;
@@ -28,10 +28,10 @@ class Rest {
   Rest(const Rest&) = delete;
   Rest& operator=(const Rest&) = delete;
 
-  Answer ask(const std::string& method, const std::string& target, const std::string& body = "", const std::string& headers = "",
-             bool token = true) const;
+  Answer ask(const std::string& method, const std::string& target, const std::string& body = "",
+             const std::string& headers = "", bool token = true) const;
   Answer submit(const nlohmann::json& body, const std::string& headers = "") const;
-  std::string submitted(const std::string& key = "") const;     // an id
+  std::string submitted(const std::string& key = "") const;  // an id
   // Claims it as a grader would, ends it as correct with this reward.
   void grade(const std::string& id, double reward);
 

@@ -19,7 +19,8 @@ Draft good() {
   return d;
 }
 
-http::Problem fault_of(const Draft& draft, const Limits& limits = {}, const std::vector<SlotStatus>& slots = some_slots()) {
+http::Problem fault_of(const Draft& draft, const Limits& limits = {},
+                       const std::vector<SlotStatus>& slots = some_slots()) {
   try {
     checked(draft, some_tasks(), slots, limits);
   } catch (const http::Problem& p) {
@@ -76,15 +77,17 @@ TEST_CASE("hashes: of the sources in any order; of the request whatever was fill
   CHECK(checked(d, some_tasks(), some_slots(), {}).source_hash == a.source_hash);
   CHECK(checked(d, some_tasks(), some_slots(), {}).body_hash != a.body_hash);
   d = good();
-  d.files = {{"b/solution.cppb", ""}, {"a.h", "a"}};      // the same bytes, cut elsewhere
+  d.files = {{"b/solution.cppb", ""}, {"a.h", "a"}};  // the same bytes, cut elsewhere
   d.language = "cpp";
   d.files.push_back({"x.cpp", ""});
   auto e = d;
   e.files[0] = {"b/solution.cpp", "b"};
-  CHECK(checked(d, some_tasks(), some_slots(), {}).source_hash != checked(e, some_tasks(), some_slots(), {}).source_hash);
+  CHECK(checked(d, some_tasks(), some_slots(), {}).source_hash !=
+        checked(e, some_tasks(), some_slots(), {}).source_hash);
   d = good();
   d.device = "";
-  CHECK(checked(d, some_tasks(), some_slots(), {}).body_hash == checked(d, some_tasks(), {some_slots()[0]}, {}).body_hash);
+  CHECK(checked(d, some_tasks(), some_slots(), {}).body_hash ==
+        checked(d, some_tasks(), {some_slots()[0]}, {}).body_hash);
 }
 
 TEST_CASE("every fault names its field, and all come at once") {
@@ -102,7 +105,7 @@ TEST_CASE("every fault names its field, and all come at once") {
   CHECK(field([](Draft& d) { d.device = "tpu"; }) == "device");
   CHECK(field([](Draft& d) { d.language = "fortran"; }) == "language");
   CHECK(field([](Draft& d) { d.language = "python"; }) == "files");
-  CHECK(field([](Draft& d) { d.language = "cuda"; }) == "language");          // on the cpu
+  CHECK(field([](Draft& d) { d.language = "cuda"; }) == "language");  // on the cpu
   CHECK(field([](Draft& d) { d.files.clear(); }) == "files");
   CHECK(field([](Draft& d) { d.files = {{"readme.md", ""}}; }) == "files");
   CHECK(field([](Draft& d) { d.files.push_back({"solution.py", ""}); }) == "language");
@@ -113,10 +116,11 @@ TEST_CASE("every fault names its field, and all come at once") {
   CHECK(field([](Draft& d) { d.labels["a"] = "x\ny"; }) == "labels[\"a\"]");
   CHECK(field([](Draft& d) { d.files[0].content = "\xff"; }) == "files[\"b/solution.cpp\"]");
   CHECK(field([](Draft& d) { d.files[0].content = std::string("a\0b", 3); }) == "files[\"b/solution.cpp\"]");
-  CHECK(field([](Draft& d) { d.files.push_back({"b", ""}); }) == "files[\"b\"]");      // a file and a folder
+  CHECK(field([](Draft& d) { d.files.push_back({"b", ""}); }) == "files[\"b\"]");  // a file and a folder
   CHECK(field([](Draft& d) { d.files.push_back({"a.h", ""}); }) == "files[\"a.h\"]");
-  for (const char* path : {"", "/etc/passwd", "../x.cpp", "a/../../x.cpp", "a//b.cpp", "a/", "./a.cpp", ".git/config", "-o.cpp", "a/-I.cpp",
-                           "a b.cpp", "a\nb.cpp", "\xc3\xa4.cpp", "a\\b.cpp", "a:b", "$(x).cpp"}) {
+  for (const char* path :
+       {"", "/etc/passwd", "../x.cpp", "a/../../x.cpp", "a//b.cpp", "a/", "./a.cpp", ".git/config", "-o.cpp",
+        "a/-I.cpp", "a b.cpp", "a\nb.cpp", "\xc3\xa4.cpp", "a\\b.cpp", "a:b", "$(x).cpp"}) {
     INFO(path);
     CHECK(field([&](Draft& d) { d.files[0].path = path; }) == "files[\"" + std::string(path) + "\"]");
   }
@@ -197,8 +201,9 @@ TEST_CASE("malformed requests") {
   const std::string json = "application/json; charset=utf-8";
   CHECK(unread("text/plain", "{}").status == 415);
   CHECK(unread("", "{}").field == "Content-Type");
-  for (const char* body : {"", "{", "[]", "1", "{\"task\":}", "{\"task\":\"a\",\"task\":\"b\"}", "{} x", "{\"task\":\"\xff\"}",
-                           "{\"files\":{\"a\":\"\",\"a\":\"\"}}", "{\"files\":[[[[[[[[[[[[[[]]]]]]]]]]]]]]}"}) {
+  for (const char* body :
+       {"", "{", "[]", "1", "{\"task\":}", "{\"task\":\"a\",\"task\":\"b\"}", "{} x", "{\"task\":\"\xff\"}",
+        "{\"files\":{\"a\":\"\",\"a\":\"\"}}", "{\"files\":[[[[[[[[[[[[[[]]]]]]]]]]]]]]}"}) {
     INFO(body);
     CHECK(unread(json, body).status == 400);
   }
@@ -218,8 +223,9 @@ TEST_CASE("a form") {
   };
   http::Request request;
   request.headers["content-type"] = "multipart/form-data; boundary=B";
-  request.body = part("task", "t") + part("device", "cpu") + part("priority", "-3") + part("label", "a=b=c") + part("label", "d=") +
-                 part("file", "int x;\n", "; filename=\"src/a.cpp\"") + part("file", "", "; filename=\"b.h\"") + "--B--\r\n";
+  request.body = part("task", "t") + part("device", "cpu") + part("priority", "-3") + part("label", "a=b=c") +
+                 part("label", "d=") + part("file", "int x;\n", "; filename=\"src/a.cpp\"") +
+                 part("file", "", "; filename=\"b.h\"") + "--B--\r\n";
   const auto d = read_draft(request, {});
   CHECK(d.task == "t");
   CHECK(d.priority == -3);

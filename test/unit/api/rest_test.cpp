@@ -77,11 +77,13 @@ TEST_CASE("what is refused is not stored") {
 
 TEST_CASE("no token, no answer") {
   const Rest rest;
-  for (const std::string target : {"/api/v1/submissions", "/api/v1/tasks", "/api/v1/gpus", "/metrics", "/api/v1/submissions/x/log"}) {
+  for (const std::string target :
+       {"/api/v1/submissions", "/api/v1/tasks", "/api/v1/gpus", "/metrics", "/api/v1/submissions/x/log"}) {
     CHECK(rest.ask("GET", target, "", "", false).status == 401);
     CHECK(rest.ask("GET", target, "", "Authorization: Bearer kb_0123456789abcdeX\r\n", false).status == 401);
   }
-  CHECK(rest.ask("POST", "/api/v1/submissions", good_submission().dump(), "Content-Type: application/json\r\n", false).status == 401);
+  CHECK(rest.ask("POST", "/api/v1/submissions", good_submission().dump(), "Content-Type: application/json\r\n", false)
+            .status == 401);
 }
 
 TEST_CASE("idempotency keys") {
@@ -100,7 +102,8 @@ TEST_CASE("idempotency keys") {
       "--B\r\nContent-Disposition: form-data; name=\"device\"\r\n\r\ncpu\r\n"
       "--B\r\nContent-Disposition: form-data; name=\"label\"\r\n\r\nrun=r1\r\n"
       "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"solution.cpp\"\r\n\r\nint x;\n\r\n--B--\r\n";
-  CHECK(rest.ask("POST", kAll, form, "Content-Type: multipart/form-data; boundary=B\r\n" + key).body()["id"] == first.body()["id"]);
+  CHECK(rest.ask("POST", kAll, form, "Content-Type: multipart/form-data; boundary=B\r\n" + key).body()["id"] ==
+        first.body()["id"]);
   auto other = good_submission();
   other["files"]["solution.cpp"] = "int z;";
   const auto conflict = rest.submit(other, key);
@@ -139,7 +142,7 @@ TEST_CASE("a full queue; a server that goes down") {
   CHECK(full.status == 503);
   CHECK(full.has("Retry-After: 5\r\n"));
   CHECK(full.body()["type"] == "urn:kbench:queue-full");
-  CHECK(rest.submit(good_submission(), "Idempotency-Key: k\r\n").status == 202);   // its place is taken already
+  CHECK(rest.submit(good_submission(), "Idempotency-Key: k\r\n").status == 202);  // its place is taken already
   rest.queue->stop();
   CHECK(rest.submit(good_submission()).body()["type"] == "urn:kbench:stopping");
 }
@@ -150,7 +153,7 @@ TEST_CASE("cancel") {
   const auto cancelled = rest.ask("DELETE", kAll + "/" + id);
   CHECK(cancelled.status == 200);
   CHECK(cancelled.body()["state"] == "cancelled");
-  CHECK(rest.ask("DELETE", kAll + "/" + id).status == 200);        // a retry after a lost answer
+  CHECK(rest.ask("DELETE", kAll + "/" + id).status == 200);  // a retry after a lost answer
   CHECK(rest.ask("DELETE", kAll + "/s-nothing").status == 404);
 
   const auto running = rest.submitted();
@@ -185,7 +188,9 @@ TEST_CASE("lists: pages and filters") {
   std::string cursor;
   int pages = 0;
   do {
-    const auto page = rest.ask("GET", kAll + "?limit=2&task=segmented-exclusive-scan" + (cursor.empty() ? "" : "&cursor=" + cursor)).body();
+    const auto page =
+        rest.ask("GET", kAll + "?limit=2&task=segmented-exclusive-scan" + (cursor.empty() ? "" : "&cursor=" + cursor))
+            .body();
     for (const auto& s : page["submissions"]) seen.push_back(s["id"]);
     cursor = page["next"].is_null() ? "" : page["next"].get<std::string>();
     ++pages;
@@ -198,9 +203,13 @@ TEST_CASE("lists: pages and filters") {
   rest.ask("DELETE", kAll + "/" + ids[0]);
   CHECK(rest.ask("GET", kAll + "?state=cancelled").body()["submissions"].size() == 1);
   CHECK(rest.ask("GET", kAll + "?device=cuda").body()["submissions"].empty());
-  for (const auto& [query, field] : std::map<std::string, std::string>{
-           {"limit=0", "limit"}, {"limit=201", "limit"}, {"limit=x", "limit"}, {"state=on", "state"}, {"label=x", "label"},
-           {"colour=red", "colour"}, {"cursor=rubbish", "cursor"}}) {
+  for (const auto& [query, field] : std::map<std::string, std::string>{{"limit=0", "limit"},
+                                                                       {"limit=201", "limit"},
+                                                                       {"limit=x", "limit"},
+                                                                       {"state=on", "state"},
+                                                                       {"label=x", "label"},
+                                                                       {"colour=red", "colour"},
+                                                                       {"cursor=rubbish", "cursor"}}) {
     const auto refused = rest.ask("GET", kAll + "?" + query);
     INFO(query);
     CHECK(refused.status == 400);
@@ -241,7 +250,8 @@ TEST_CASE("health, readiness, metrics") {
   CHECK(rest.ask("GET", "/readyz", "", "", false).text.find("every slot is quarantined") != std::string::npos);
   const auto metrics = rest.ask("GET", "/metrics").text;
   CHECK(metrics.find("kbench_submissions{state=\"queued\"} 1\n") != std::string::npos);
-  CHECK(metrics.find("kbench_slots{device=\"cuda\",model=\"NVIDIA H200\",state=\"quarantined\"} 1\n") != std::string::npos);
+  CHECK(metrics.find("kbench_slots{device=\"cuda\",model=\"NVIDIA H200\",state=\"quarantined\"} 1\n") !=
+        std::string::npos);
   CHECK(metrics.find("kbench_submit_requests_total{result=\"created\"} 1\n") != std::string::npos);
 }
 

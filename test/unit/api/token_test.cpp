@@ -16,7 +16,7 @@ TEST_CASE("the token file: made once, private, checked") {
   CHECK(token.size() == 67);
   CHECK(token_in(path) == token);
   CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
-  struct stat facts {};
+  struct stat facts{};
   REQUIRE(::stat(path.c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0600);
 
