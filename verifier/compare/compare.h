@@ -2,10 +2,7 @@
 //
 // A rule is a few device passes over (got, expected) and a decision on the sums they return. The passes are single
 // source (compare/passes.h), the decision is plain host code, so a rule is tested without a device.
-//   exact                          bits equal
-//   near(scale=row|tensor|outer [,precision=p])   |y-r| <= tolerance.max * u * (|r| + s) for all, rms(y-r) <=
-//   tolerance.rms * u * rms(r) elem(max [,floor])  abs(tol)  tight(tol)  codes(decode; flips<=p)  rows(rule; share>=q)
-//   delta(..)  finite(rule)
+// Rules: exact, near, elem, abs, tight, codes, rows, delta, finite; their forms are in docs/generators-and-rules.md.
 // A NaN or infinity where the reference has none fails every rule.
 #pragma once
 

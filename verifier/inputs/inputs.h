@@ -1,8 +1,8 @@
 // Input distributions: text to a small program that makes any element of a tensor alone, the same bits on every device.
 //
-// The grammar is that of `gen` in a task (docs/tasks.md). A program is plain data: it is copied to the device as it is
-// and run by `generate_store` (inputs/generate.h, single source for CPU and CUDA), once an element; then, if it has
-// rows, by `finish_row`, once a row.
+// The grammar is that of `gen` in a task (docs/generators-and-rules.md). A program is plain data: it is copied to the
+// device as it is and run by `generate_store` (inputs/generate.h, single source for CPU and CUDA), once an element;
+// then, if it has rows, by `finish_row`, once a row.
 #pragma once
 
 #include <cstdint>
