@@ -227,6 +227,8 @@ void add_limits(std::vector<Option>& all) {
   all.push_back(size("grader.log_bytes_max", PLACE(grader.log_bytes_max), kKiB, 64 * kMiB, "A submission's log."));
   bytes("grader.disk_free_min", PLACE(grader.disk_free_bytes_min),
         "Free space under the Engine's data root and the work folder; below it no work is taken.");
+  all.push_back(duration("grader.full_disk_pause", PLACE(grader.full_disk_pause), 1s, 24h,
+                         "No work is taken for so long after the Engine said that its disk is full."));
   all.push_back(duration("grader.image_age_max", PLACE(grader.image_age_max), 1h, 24h * 3650,
                          "Task images unused for so long are removed."));
   bytes("grader.images_bytes_max", PLACE(grader.images_bytes_max),

@@ -19,7 +19,7 @@ namespace kbench::queue {
 
 struct Options {
   std::int64_t depth_max = 100'000;  // submissions that wait; one more is refused
-  int attempts_max = 3;             // attempts that may end by an infrastructure fault, the last ends the submission
+  int attempts_max = 3;              // attempts that may end by an infrastructure fault, the last ends the submission
   std::chrono::milliseconds lease{30'000};  // what a grader that says nothing keeps its submission for
   std::chrono::milliseconds sweep{1'000};   // between two looks for leases that ran out and retries that are due
   int subscriptions_max = 4'000;            // that wait for news
