@@ -126,11 +126,15 @@ std::optional<std::string> read_beneath(const std::string& folder, const std::st
 void write_beneath(const std::string& folder, const std::string& path, std::string_view content, unsigned mode) {
   check_path(path);
   const Descriptor root(open_folder(folder));
-  for (std::size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1))
-    if (::mkdirat(root.get(), path.substr(0, slash).c_str(), 0755) != 0 && errno != EEXIST) fail_errno(path);
+  for (std::size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1)) {
+    const std::string parent = path.substr(0, slash);
+    const bool made = ::mkdirat(root.get(), parent.c_str(), 0755) == 0;
+    if (!made && errno != EEXIST) fail_errno(path);
+    if (made && ::fchmodat(root.get(), parent.c_str(), 0755, 0) != 0) fail_errno(path);  // whatever the umask is
+  }
   const Descriptor file(open_beneath(root.get(), path, O_WRONLY | O_CREAT | O_EXCL, mode));
   if (file.get() < 0) fail_errno(path);
-  if (::fchmod(file.get(), mode) != 0) fail_errno(path);  // whatever the umask is: another uid must read it
+  if (::fchmod(file.get(), mode) != 0) fail_errno(path);  // another uid must read it
   write_all(file.get(), content, path);
 }
 

@@ -97,7 +97,10 @@ class Grader::Impl {
   std::vector<Fault> faults() const {
     const std::lock_guard lock(mutex_);
     std::vector<Fault> all;
-    for (const auto& [part, cause] : faults_) all.push_back({part, cause});
+    for (const auto& [part, cause] : faults_) {
+      const std::string name = part.substr(0, part.find('.'));
+      if (all.empty() || all.back().part != name) all.push_back({name, cause});
+    }
     return all;
   }
   int active() const {
@@ -407,7 +410,7 @@ class Grader::Impl {
   bool stopping_ = false;
   std::atomic<bool> recovered_ = false;
   std::atomic<Clock::time_point> disk_trusted_again_ = Clock::time_point();
-  std::map<std::string, std::string> faults_;  // part -> cause
+  std::map<std::string, std::string> faults_;  // part, or "part.look" where two look at it -> cause
   std::vector<std::string> devices_;           // whose base image is there
   std::map<Key, std::shared_ptr<Stopper>> active_;
   std::vector<std::jthread> threads_;  // last: they use all above

@@ -138,6 +138,7 @@ TEST_CASE("submissions are written beneath their folder only, readable for anoth
   ::umask(mask);
   CHECK(ground.text("a/b/c.cpp") == "text");
   CHECK((fs::status(fs::path(ground.to) / "a/b/c.cpp").permissions() & fs::perms::mask) == fs::perms(0644));
+  CHECK((fs::status(fs::path(ground.to) / "a/b").permissions() & fs::perms::mask) == fs::perms(0755));
   for (const std::string bad : {"", "/x", "../x", "a/../../x", "a//b", "./a", "a/", "a/b/c.cpp"})
     CHECK_THROWS_AS(write_beneath(ground.to, bad, ""), FileFault);
   CHECK_THROWS_AS(write_beneath(ground.to, std::string("a\0b", 3), ""), FileFault);

@@ -92,7 +92,7 @@ struct House {
     return queue.submit(made).submission.id;
   }
   store::Submission wait(const std::string& id, std::optional<State> state = std::nullopt) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(240);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(600);
     while (true) {
       const store::Submission now = db->get(id).value();
       if (state ? now.state == *state : is_final(now.state)) return now;
