@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <thread>
 
 #include "daemon/grader/attempt.h"
+#include "daemon/grader/intake.h"
 #include "daemon/grader/outcome.h"
 #include "daemon/grader/specs.h"
 
@@ -37,11 +37,13 @@ std::string text_of_file(const std::string& path) {
   return text;
 }
 
-// -1 when nobody can tell.
-std::int64_t free_bytes(const std::string& path) {
-  struct statvfs facts{};
-  if (::statvfs(path.c_str(), &facts) != 0) return -1;
-  return static_cast<std::int64_t>(facts.f_bavail * facts.f_frsize);
+// False: stopped.
+bool sleep(milliseconds time, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, stop, time, [] { return false; });
+  return !stop.stop_requested();
 }
 
 }  // namespace
@@ -62,10 +64,11 @@ class Grader::Impl {
         images_(options_, engine_, containers_, mode_, attach_, seccomp_, log_),
         slots_(gpu::make_slots(slot_options, inventory ? inventory->list() : std::vector<gpu::Gpu>{}),
                slot_options.gpu_faults_max),
+        intake_(options_, log_),
         site_{options_, engine_, containers_, images_,   slots_,   mode_,
               attach_,  tasks,   source,      inventory, seccomp_, log_} {
     lock_work_folder();
-    set_fault("engine", "not looked at yet");
+    intake_.set_fault("engine", "not looked at yet");
     const std::size_t workers = slots_.view().size() + static_cast<std::size_t>(std::max(options_.prepare_ahead, 0));
     threads_.emplace_back([this](std::stop_token stop) { follow_engine(stop); });
     threads_.emplace_back([this](std::stop_token stop) { keep_house(stop); });
@@ -88,21 +91,12 @@ class Grader::Impl {
       stopping_ = true;
       for (const auto& [key, stopper] : active_) stopper->stop(StopReason::shutdown);
     }
-    changed_.notify_all();
     threads_.clear();  // joins
   }
 
   std::vector<gpu::SlotView> slots() const { return slots_.view(); }
   void release_quarantine(int slot) { slots_.release_quarantine(slot); }
-  std::vector<Fault> faults() const {
-    const std::lock_guard lock(mutex_);
-    std::vector<Fault> all;
-    for (const auto& [part, cause] : faults_) {
-      const std::string name = part.substr(0, part.find('.'));
-      if (all.empty() || all.back().part != name) all.push_back({name, cause});
-    }
-    return all;
-  }
+  std::vector<Fault> faults() const { return intake_.faults(); }
   int active() const {
     const std::lock_guard lock(mutex_);
     return static_cast<int>(active_.size());
@@ -124,29 +118,6 @@ class Grader::Impl {
                              ": give this one a work folder of its own");
   }
 
-  // False: stopped.
-  bool sleep(milliseconds time, const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, stop, time, [] { return false; });
-    return !stop.stop_requested();
-  }
-
-  void set_fault(const std::string& part, const std::string& cause) {
-    bool news = false;
-    {
-      const std::lock_guard lock(mutex_);
-      if (cause.empty()) {
-        news = faults_.erase(part) > 0;
-      } else {
-        news = !faults_.contains(part);
-        faults_[part] = cause;
-      }
-    }
-    if (!news) return;
-    log_(cause.empty() ? part + ": in order" : part + ": " + cause);
-    changed_.notify_all();
-  }
-
   // ---- The Engine: after each connection the truth is what it lists, not what its events say.
 
   void follow_engine(const std::stop_token& stop) {
@@ -158,7 +129,9 @@ class Grader::Impl {
             std::string(kOwnerLabel) + "=" + options_.name,
             [&] {
               reconcile();
-              set_fault("engine", "");
+              intake_.look_at_disk(engine_);
+              intake_.look_at_slots(engine_, slots_);
+              intake_.set_fault("engine", "");
               pause = engine_.options().backoff_min;
             },
             [](const engine::Event&) {}, stop);
@@ -166,7 +139,7 @@ class Grader::Impl {
         why = error.what();
       }
       if (stop.stop_requested()) return;
-      set_fault("engine", why.empty() ? "it ended its events" : why);
+      intake_.set_fault("engine", why.empty() ? "it ended its events" : why);
       if (!sleep(pause, stop)) return;
       pause = std::min(pause * 2, engine_.options().backoff_max);
     }
@@ -200,63 +173,25 @@ class Grader::Impl {
     while (!stop.stop_requested()) {
       if (recovered_) {
         try {
-          look_at_disk();
-          look_at_bases();
-          set_fault("engine.answers", "");
+          intake_.look_at_disk(engine_);
+          intake_.look_at_slots(engine_, slots_);
+          intake_.set_fault("engine.answers", "");
           if (Clock::now() >= next_sweep) {
             containers_.sweep(options_.name);
             next_sweep = Clock::now() + options_.reconcile_every;
           }
-          if (Clock::now() >= next_prune || disk_is_low()) {
-            images_.prune();
+          if (const bool pressed = intake_.has_fault("disk"); pressed || Clock::now() >= next_prune) {
+            images_.prune(pressed);
             next_prune = Clock::now() + options_.prune_every;
           }
         } catch (const EngineError& error) {  // its events may still stand: an Engine that hangs closes nothing
-          set_fault("engine.answers", error.what());
+          intake_.set_fault("engine.answers", error.what());
         } catch (const std::exception& error) {
           log_(std::string("housekeeping: ") + error.what());
         }
       }
       if (!sleep(options_.health_every, stop)) return;
     }
-  }
-
-  void look_at_disk() {
-    if (Clock::now() < disk_trusted_again_.load()) return;
-    std::string cause;
-    for (const std::string& path : {engine_.info().data_root, options_.work_folder}) {
-      const std::int64_t bytes = free_bytes(path);
-      if (bytes >= 0 && bytes < options_.disk_free_bytes_min)
-        cause = std::to_string(bytes >> 20) + " MiB are free at " + path + ", " +
-                std::to_string(options_.disk_free_bytes_min >> 20) + " are needed";
-    }
-    set_fault("disk", cause);
-  }
-  bool disk_is_low() const {
-    const std::lock_guard lock(mutex_);
-    return faults_.contains("disk");
-  }
-
-  void look_at_bases() {
-    std::string missing;
-    std::vector<std::string> devices;
-    const bool usable = slots_.usable("cpu") + slots_.usable("cuda") > 0;
-    set_fault("slots", usable ? "" : "no slot is left: none is configured, or all are quarantined");
-    for (const char* device : {"cpu", "cuda"}) {
-      if (slots_.usable(device) == 0) continue;
-      const std::string& base = std::string(device) == "cuda" ? options_.base_cuda : options_.base_cpu;
-      if (engine_.image(base)) {
-        devices.push_back(device);
-      } else {
-        missing += (missing.empty() ? "" : ", ") + base;
-      }
-    }
-    set_fault("image", missing.empty() ? "" : missing + " is missing; scripts/build-base makes it");
-    {
-      const std::lock_guard lock(mutex_);
-      devices_ = std::move(devices);
-    }
-    changed_.notify_all();
   }
 
   void watch_xids(const std::stop_token& stop) {
@@ -293,22 +228,11 @@ class Grader::Impl {
 
   // ---- Work.
 
-  std::vector<std::string> devices_to_serve(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    const auto ready = [&] {
-      for (const char* part : {"engine", "engine.answers", "disk"})
-        if (faults_.contains(part)) return false;
-      return recovered_ && !devices_.empty();
-    };
-    changed_.wait(lock, stop, ready);
-    return stop.stop_requested() ? std::vector<std::string>{} : devices_;
-  }
-
   void work(const std::stop_token& stop, std::uint32_t compile_uid) {
     while (!stop.stop_requested()) {
       store::Wanted wanted{};
       wanted.grader = options_.name;
-      wanted.devices = devices_to_serve(stop);
+      wanted.devices = intake_.devices(stop);
       if (stop.stop_requested()) return;
       wanted.gpus_max = slots_.usable("cuda");
       wanted.gpu_models = slots_.models();
@@ -316,9 +240,9 @@ class Grader::Impl {
       std::optional<store::Lease> lease;
       try {
         if (!wanted.devices.empty()) lease = source_.claim(wanted, options_.claim_wait);
-        set_fault("source", "");
+        intake_.set_fault("source", "");
       } catch (const std::exception& error) {
-        set_fault("source", error.what());
+        intake_.set_fault("source", error.what());
         sleep(kSourcePause, stop);
         continue;
       }
@@ -371,10 +295,7 @@ class Grader::Impl {
       return outcome;
     } catch (const EngineError& error) {
       log_(lease.submission.id + ": " + error.what());
-      if (error.kind == Kind::no_space) {
-        disk_trusted_again_ = Clock::now() + options_.full_disk_pause;  // whatever statvfs says
-        set_fault("disk", error.what());
-      }
+      if (error.kind == Kind::no_space) intake_.disk_is_full(error.what());
       // An Engine that is away and a full disk say nothing of the submission: given back, not counted against its
       // budget.
       if (error.kind == Kind::no_space || error.kind == Kind::unreachable) return std::nullopt;
@@ -402,16 +323,13 @@ class Grader::Impl {
   Containers containers_;
   Images images_;
   gpu::Slots slots_;
+  Intake intake_;
   Site site_;
   int lock_ = -1;
 
   mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
   bool stopping_ = false;
   std::atomic<bool> recovered_ = false;
-  std::atomic<Clock::time_point> disk_trusted_again_ = Clock::time_point();
-  std::map<std::string, std::string> faults_;  // part, or "part.look" where two look at it -> cause
-  std::vector<std::string> devices_;           // whose base image is there
   std::map<Key, std::shared_ptr<Stopper>> active_;
   std::vector<std::jthread> threads_;  // last: they use all above
 };

@@ -179,7 +179,7 @@ std::string Images::reference(const Task& task, const std::string& device, const
                                     std::to_string(finished.state.exit_code) + "): " + finished.log);
 }
 
-bool Images::prune() {
+bool Images::prune(bool pressed) {
   const std::unique_lock removal(removal_, std::try_to_lock);
   if (!removal.owns_lock()) return false;
   struct Candidate {
@@ -206,7 +206,7 @@ bool Images::prune() {
   const std::int64_t oldest =
       now_s() - std::chrono::duration_cast<std::chrono::seconds>(options_.image_age_max).count();
   for (const Candidate& candidate : candidates) {
-    if (candidate.used_s >= oldest && total <= options_.images_bytes_max) break;
+    if (!pressed && candidate.used_s >= oldest && total <= options_.images_bytes_max) break;
     try {
       for (const std::string& tag : candidate.image.tags)
         if (tag.starts_with("kbench/")) engine_.remove_image(tag);

@@ -37,8 +37,9 @@ class Images {
   // What it is measured in: private tests and the compiled reference. `uid`: for the compiler of the reference.
   Pinned judge(const Task& task, const std::string& device, std::uint32_t uid, std::stop_token stop);
 
-  // Removes images of ours that are too old or too many; never one in use. False when building holds it up.
-  bool prune();
+  // Removes images of ours that are too old or too many, with `pressed` all; never one in use. False when building
+  // holds it up.
+  bool prune(bool pressed = false);
 
  private:
   struct Flight;

@@ -92,8 +92,15 @@ TEST_CASE("pruning: the oldest first, never one in use, never one of somebody el
     CHECK_FALSE(gallery.engine.image(ids[1]));
   }
   gallery.options.images_bytes_max = 1 << 30;
+  const std::string third = gallery.images.judge(gallery.task, "cpu", 190'000, {}).id();
   CHECK(gallery.images.prune());
   CHECK(gallery.engine.image(ids[0]));  // young, and there is room
+  {
+    const auto pinned = gallery.images.environment(gallery.task, "cpu", {});
+    CHECK(gallery.images.prune(true));  // the disk is full: all that nobody uses
+    CHECK(gallery.engine.image(ids[0]));
+    CHECK_FALSE(gallery.engine.image(third));
+  }
   gallery.options.image_age_max = std::chrono::hours(-1);
   CHECK(gallery.images.prune());
   CHECK_FALSE(gallery.engine.image(ids[0]));
