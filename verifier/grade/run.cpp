@@ -54,16 +54,15 @@ class Run {
     check_guards(shape, keys.poison, place);
   }
 
-  // The time that the submission takes is taken from the grading's budget.
+  // The window is taken from the budget of all calls: the submission's time, not what the verifier does around it.
   verify::Repetition timed(RunningWorker& worker, protocol::Call what, std::size_t shape, verify::RepetitionPlan plan,
                            double deadline_s, const std::string& place) {
     double& left_s = session_.measure_seconds_left;
     const double limit_s = std::min(deadline_s, left_s);
-    const auto start = Clock::now();
     try {
       if (limit_s <= 0) throw Finding(events::kTimeout, "", "");
       const verify::Repetition result = worker.call(*session_.device, what, shape, std::move(plan), limit_s, place);
-      left_s -= seconds_since(start);
+      left_s -= result.window_us * 1e-6;
       return result;
     } catch (const Finding& finding) {
       if (finding.verdict != events::kTimeout || limit_s == deadline_s) throw;
@@ -220,8 +219,9 @@ void calibrate(Session& session) {
       worker.await_ready(session.options.deadlines.load);
       for (int i = 0; i < measure::kCalibrationRepetitions; ++i) {
         for (std::size_t shape = 0; shape < session.graded; ++shape) {
-          // The same plan as a submission's, so that the stretch is as long.
-          const auto plan = work.plan(shape, measure::draw_keys(session.secrets), &session.pool.sets[shape].front());
+          // The same plan as a submission's, so that the stretch is as long; the cpu device has no bound on that.
+          auto plan = work.plan(shape, measure::draw_keys(session.secrets), &session.pool.sets[shape].front());
+          if (!cuda) plan.fills.clear();
           of_variant[shape].push_back(worker.call(*session.device, protocol::Call::run, shape, plan,
                                                   session.options.deadlines.repetition, "calibration"));
         }
