@@ -129,8 +129,8 @@ void CpuDevice::fill(const Fill& fill, std::uint64_t seed) {
   const void* reads[inputs::kReadsMax] = {};
   if (fill.reads.size() > inputs::kReadsMax) throw DeviceFault("a generator refers to too many tensors");
   for (std::size_t i = 0; i < fill.reads.size(); ++i) reads[i] = fill.reads[i].data;
-  pool_.run(program.elements, kGrainElements, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) inputs::generate_store(program, seed, i, reads, fill.to.data);
+  pool_.run(inputs::generation_units(program), kGrainElements, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) inputs::generate_unit(program, seed, i, reads, fill.to.data);
   });
   pool_.run(program.rows, grain_of(program.rows), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) inputs::finish_row(program, seed, row, reads, fill.to.data);

@@ -22,8 +22,8 @@ __device__ std::int64_t stride() { return static_cast<std::int64_t>(gridDim.x) *
 
 __global__ void fill_kernel(const __grid_constant__ inputs::Program program, const __grid_constant__ Reads reads,
                             std::uint64_t seed, void* out) {
-  for (std::int64_t i = first_index(); i < program.elements; i += stride())
-    inputs::generate_store(program, seed, i, reads.at, out);
+  for (std::int64_t i = first_index(); i < inputs::generation_units(program); i += stride())
+    inputs::generate_unit(program, seed, i, reads.at, out);
 }
 
 __global__ void finish_kernel(const __grid_constant__ inputs::Program program, const __grid_constant__ Reads reads,
@@ -86,7 +86,8 @@ void launch_fill(const Fill& fill, std::uint64_t seed, std::byte* to, int units,
   if (fill.program.elements == 0) return;
   Reads reads{};
   for (std::size_t i = 0; i < fill.reads.size(); ++i) reads.at[i] = fill.reads[i].data;
-  fill_kernel<<<blocks_for(fill.program.elements, units), kThreads, 0, stream>>>(fill.program, reads, seed, to);
+  fill_kernel<<<blocks_for(inputs::generation_units(fill.program), units), kThreads, 0, stream>>>(fill.program, reads,
+                                                                                                  seed, to);
   check(cudaGetLastError(), "generating inputs");
   if (fill.program.rows == 0) return;
   finish_kernel<<<blocks_for(fill.program.rows, units), kThreads, 0, stream>>>(fill.program, reads, seed, to);

@@ -68,6 +68,7 @@ Compiled Emitter::compile(const Generator& generator) {
   emit_body(generator);
   for (const Node& post : generator.posts) emit_post(post);
   if (!finished_) result_.program.length = result_.program.total_length;
+  result_.program.plain = plain_law(generator);
   return result_;
 }
 

@@ -40,6 +40,7 @@ class Emitter {
   std::int64_t need_count(const Node& node) const;  // a constant, whole, not negative
 
   // laws.cpp
+  Plain plain_law(const Generator& generator) const;
   bool emit_law(const Node& node);  // false: not the name of one
   void emit_choice(const Node& node);
   void emit_pack(const Node& node, int values, int bits);

@@ -1,8 +1,8 @@
 // Input distributions: text to a small program that makes any element of a tensor alone, the same bits on every device.
 //
 // The grammar is that of `gen` in a task (docs/generators-and-rules.md). A program is plain data: it is copied to the
-// device as it is and run by `generate_store` (inputs/generate.h, single source for CPU and CUDA), once an element;
-// then, if it has rows, by `finish_row`, once a row.
+// device as it is and run by `generate_unit` (inputs/generate.h, single source for CPU and CUDA), once an element or
+// block of them; then, if it has rows, by `finish_row`, once a row.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,16 @@ enum class Finish : std::uint8_t {
   top
 };
 
+// One law with constant parameters, made by plain.h instead of the code. normal: mean, sd; uniform: least, beyond;
+// integer: least, count; bernoulli: -, probability times 2^32.
+enum class Law : std::uint8_t { none, normal, uniform, integer, bernoulli };
+struct Plain {
+  Law law = Law::none;
+  double a = 0, b = 0;
+};
+
 struct Program {
+  Plain plain;
   Instruction
       code[kInstructionsMax];  // [0, length): an element; [length, total_length): applied to each after the finish
   std::int32_t length, total_length;

@@ -46,6 +46,26 @@ void Emitter::draw(Op op, int effect) {
   put(op, effect, (group_ != nullptr ? kGrouped : 0) | shared_, site_++);
 }
 
+// The whole generator, if it is one law that plain.h makes. Single precision, and 32 random bits, are not enough for
+// f64.
+Plain Emitter::plain_law(const Generator& generator) const {
+  const Node& node = generator.body;
+  if (!generator.lets.empty() || !generator.posts.empty() || node.kind != Node::Kind::call || node.grouped ||
+      !node.along.empty() || node.arguments.empty() || node.arguments.size() > 2)
+    return {};
+  const auto a = constant(at(node, 0)), b = node.arguments.size() == 2 ? constant(at(node, 1)) : std::nullopt;
+  const bool is_double = result_.program.dtype == DType::f64;
+  if (node.text == "bernoulli" && a && !b) return {Law::bernoulli, 0, *a * 4294967296.0};
+  if (!a || !b) return {};
+  // Within single precision's range even at the law's far end.
+  if (node.text == "normal" && !is_double && std::fabs(*a) + 7 * std::fabs(*b) < 3e38) return {Law::normal, *a, *b};
+  if (node.text == "uniform" && !is_double) return {Law::uniform, *a, *b};
+  const double count = *b - *a;
+  if (node.text == "int" && *a == std::floor(*a) && *b == std::floor(*b) && count >= 1 && count <= 4294967296.0)
+    return {Law::integer, *a, count};
+  return {};
+}
+
 bool Emitter::emit_law(const Node& node) {
   const std::string& name = node.text;
   const auto parameter = [&](std::size_t i, Op op, double neutral) {

@@ -34,8 +34,8 @@ __global__ void functions_kernel(const double* x, double* y, int n) {
 }
 __global__ void elements_kernel(const __grid_constant__ inputs::Program program, std::uint64_t seed, Reads reads,
                                 void* out) {
-  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < program.elements; i += gridDim.x * blockDim.x) {
-    inputs::generate_store(program, seed, i, reads.at, out);
+  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < inputs::generation_units(program); i += gridDim.x * blockDim.x) {
+    inputs::generate_unit(program, seed, i, reads.at, out);
   }
 }
 __global__ void rows_kernel(const __grid_constant__ inputs::Program program, std::uint64_t seed, Reads reads,
@@ -104,8 +104,8 @@ bool sample_agrees(const json& sample) {
     }
     auto& out = here[tensor.name];
     out.resize(static_cast<std::size_t>(problem.bytes(tensor, dims)));
-    for (std::int64_t e = 0; e < program.elements; ++e)
-      inputs::generate_store(program, 42, e, host_reads.at, out.data());
+    for (std::int64_t e = 0; e < inputs::generation_units(program); ++e)
+      inputs::generate_unit(program, 42, e, host_reads.at, out.data());
     for (std::int64_t e = 0; e < program.rows; ++e) inputs::finish_row(program, 42, e, host_reads.at, out.data());
     void* to = there[tensor.name] = on_gpu(out.size());
     elements_kernel<<<264, 256>>>(program, 42, gpu_reads, to);

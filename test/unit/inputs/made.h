@@ -49,8 +49,8 @@ class Made {
     std::vector<const void*> reads;
     for (const std::string& name : compiled.reads) reads.push_back(bytes_.at(name).data());
     // Backwards: nothing depends on the order.
-    for (std::int64_t i = program.elements; i-- > 0;)
-      inputs::generate_store(program, seed, i, reads.data(), out.data());
+    for (std::int64_t i = inputs::generation_units(program); i-- > 0;)
+      inputs::generate_unit(program, seed, i, reads.data(), out.data());
     for (std::int64_t row = program.rows; row-- > 0;) inputs::finish_row(program, seed, row, reads.data(), out.data());
   }
 
