@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -17,6 +18,20 @@ extern char** environ;
 namespace kbench::generator {
 
 namespace fs = std::filesystem;
+namespace {
+
+bool run(std::vector<std::string>& words) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  int status = 0;
+  const int error = posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), environ);
+  if (error != 0) throw std::runtime_error(words[0] + ": " + std::strerror(error));
+  return waitpid(child, &status, 0) == child && status == 0;
+}
+
+}  // namespace
 
 ScratchFolder::ScratchFolder() {
   std::string name = (fs::temp_directory_path() / "kbench-catalog-XXXXXX").string();
@@ -29,32 +44,20 @@ ScratchFolder::~ScratchFolder() {
   fs::remove_all(path_, ignored);
 }
 
-Author::Author(const std::string& root, const Definition& definition) {
+Author::Author(const std::string& root, const Definition& definition, bool cuda) {
   const auto put = [&](const char* name, const std::string& text) { std::ofstream(folder_.path() / name) << text; };
   put("task.h", task_header(definition.problem));
   put("reference.h", definition.header);
-  put("author.cpp", "#include \"task.h\"\n#include \"reference.h\"\nKB_AUTHOR_EXPORTS\n");
+  put(cuda ? "author.cu" : "author.cpp", "#include \"task.h\"\n#include \"reference.h\"\nKB_AUTHOR_EXPORTS\n");
   const std::string folder = folder_.path().string(), library = folder + "/author.so";
-  std::vector<std::string> words = {"g++",
-                                    "-std=c++20",
-                                    "-O2",
-                                    "-march=native",
-                                    "-fPIC",
-                                    "-shared",
-                                    "-I" + folder,
-                                    "-I" + root + "/sdk",
-                                    folder + "/author.cpp",
-                                    "-o",
-                                    library};
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  int status = 0;
-  const int error = posix_spawnp(&child, "g++", nullptr, nullptr, argv.data(), environ);
-  if (error != 0) throw std::runtime_error(std::string("g++: ") + std::strerror(error));
-  if (waitpid(child, &status, 0) != child || status != 0)
-    throw std::runtime_error("catalog/" + definition.id() + ".h does not compile");
+  std::vector<std::string> words = {"g++",     "-std=c++20",          "-O2", "-march=native", "-fPIC",
+                                    "-shared", folder + "/author.cpp"};
+  if (cuda)
+    words = {"nvcc",       "-std=c++20", "-O3",     "--extended-lambda",  "-arch=native",
+             "-Xcompiler", "-fPIC",      "-shared", folder + "/author.cu"};
+  for (const std::string& word : {"-I" + folder, "-I" + root + "/sdk", std::string("-o"), library})
+    words.push_back(word);
+  if (!run(words)) throw std::runtime_error("catalog/" + definition.id() + ".h does not compile");
   handle_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) throw std::runtime_error(dlerror());
 }
@@ -130,7 +133,8 @@ Bench::Outputs Bench::run(verify::Device::Reference* function) {
 
 std::map<std::string, Differences> differences(verify::Device& device, const Problem& problem, const Author& author,
                                                const std::vector<Shape>& shapes,
-                                               const std::vector<std::uint64_t>& seeds) {
+                                               const std::vector<std::uint64_t>& seeds,
+                                               std::vector<double>* reference_seconds) {
   std::map<std::string, Differences> all;
   for (const Shape& shape : shapes) {
     for (const std::uint64_t seed : seeds) {
@@ -138,6 +142,11 @@ std::map<std::string, Differences> differences(verify::Device& device, const Pro
       Bench bench(device, problem, shape);
       bench.fill(seed);
       const Bench::Outputs expected = bench.run(author.function("kbench_reference"));
+      if (reference_seconds != nullptr && seed == seeds.front()) {
+        const auto start = std::chrono::steady_clock::now();
+        (void)bench.run(author.function("kbench_reference"));
+        reference_seconds->push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      }
       const Bench::Outputs independent = bench.run(author.function("kbench_independent"));
       const Bench::Outputs control = bench.run(author.function("kbench_control"));
       for (std::size_t i = 0; i < problem.tensors.size(); ++i) {

@@ -23,10 +23,11 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-// Compiles <task>.h with g++. Throws std::runtime_error when that fails; the compiler's words are on stderr.
+// Compiles <task>.h with g++, or with nvcc for the GPU at hand. Throws std::runtime_error when that fails; the
+// compiler's words are on stderr.
 class Author {
  public:
-  Author(const std::string& root, const Definition& definition);
+  Author(const std::string& root, const Definition& definition, bool cuda = false);
   ~Author();
   Author(const Author&) = delete;
   Author& operator=(const Author&) = delete;
@@ -71,6 +72,7 @@ struct Differences {
 };
 std::map<std::string, Differences> differences(verify::Device& device, const Problem& problem, const Author& author,
                                                const std::vector<Shape>& shapes,
-                                               const std::vector<std::uint64_t>& seeds);
+                                               const std::vector<std::uint64_t>& seeds,
+                                               std::vector<double>* reference_seconds = nullptr);
 
 }  // namespace kbench::generator

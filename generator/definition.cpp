@@ -155,6 +155,11 @@ void read_precision(TomlReader& reader, const toml::table& root, Definition& def
     for (const auto& [key, node] : *table) {
       const std::string name(key.str()), prefix = "precision." + name + ".";
       if (name == "conditions") continue;
+      if (name == "reference_ms" && node.is_array()) {
+        for (const toml::node& one : *node.as_array())
+          precision.reference_ms.push_back(one.value<double>().value_or(0));
+        continue;
+      }
       const Tensor* tensor = definition.problem.find(name);
       if (tensor == nullptr || tensor->role == Role::input || !has_tolerance(*tensor)) {
         reader.fault("precision." + name, "no output of that name has a tolerance", &node);

@@ -28,6 +28,7 @@ struct Measured {
 };
 
 struct Precision {
+  std::vector<double> reference_ms;         // at graded dims; empty until measured on a GPU
   std::string conditions;                   // date, device, shapes, seeds
   std::map<std::string, Measured> tensors;  // of rules that have a tolerance
 };
@@ -73,7 +74,8 @@ std::vector<std::string> write(const std::string& folder, const std::map<std::st
 // The rest of tasks/: CATALOG.json, and no folder of a task that is no longer defined.
 std::vector<std::string> write_rest(const std::string& root, const std::vector<Definition>& all, bool check);
 
-// Runs reference, independent and control on the cpu device and writes the precision section of the definition.
-void measure_precision(const std::string& root, const std::string& id);
+// Runs reference, independent and control (cpu: at tiny, test and precision dims; cuda: at tiny, precision and graded
+// dims) and writes the precision section of the definition.
+void measure_precision(const std::string& root, const std::string& id, bool cuda);
 
 }  // namespace kbench::generator

@@ -70,16 +70,17 @@ int show(const std::string& root, const std::string& name) {
 int main(int argc, char** argv) {
   CLI::App app{"kbench-catalog: task folders from the definitions under catalog/"};
   app.require_subcommand(1);
-  std::string root = ".", one;
+  std::string root = ".", one, device = "cpu";
   std::vector<std::string> names;
   bool check = false;
   app.add_option("--root", root, "the repository's folder")->check(CLI::ExistingDirectory);
   CLI::App* generate_command = app.add_subcommand("generate", "write tasks/ from catalog/");
   generate_command->add_option("task", names, "family/task or task; none: all of them and CATALOG.json");
   generate_command->add_flag("--check", check, "write nothing; exit 1 and say what differs");
-  CLI::App* precision_command =
-      app.add_subcommand("precision", "measure floor and control on the cpu, write the tolerances");
+  CLI::App* precision_command = app.add_subcommand("precision", "measure floor and control, write the tolerances");
   precision_command->add_option("task", names, "family/task or task; none: all");
+  precision_command->add_option("--device", device, "cpu, or cuda: the graded dims too")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   CLI::App* list_command = app.add_subcommand("list", "all tasks");
   CLI::App* show_command = app.add_subcommand("show", "one task");
   show_command->add_option("task", one, "family/task or task")->required();
@@ -87,7 +88,7 @@ int main(int argc, char** argv) {
   try {
     if (*generate_command) return generate(root, names, check);
     if (*precision_command) {
-      for (const std::string& id : find(root, names)) measure_precision(root, id);
+      for (const std::string& id : find(root, names)) measure_precision(root, id, device == "cuda");
       return 0;
     }
     if (*list_command) return list(root);

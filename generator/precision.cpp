@@ -56,11 +56,22 @@ std::string section_of(const std::string& tensor, const Measured& m) {
          "\nrms = " + number_text(m.tolerance.rms) + "\n";
 }
 
-std::string conditions() {
+std::string conditions(const verify::Device& device, bool cuda) {
   const std::time_t now = std::time(nullptr);
   char date[16];
   std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
-  return std::string(date) + ", cpu, tiny, test and precision dims, " + std::to_string(kSeeds.size()) + " seeds each";
+  if (!cuda)
+    return std::string(date) + ", cpu, tiny, test and precision dims, " + std::to_string(kSeeds.size()) + " seeds each";
+  return std::string(date) + ", " + device.facts().name + ", driver " + device.facts().driver +
+         ", tiny, precision and graded dims";
+}
+
+// The references' times at graded dims, in ms; recorded, since they bound what a grading can check.
+std::string times_of(const std::vector<double>& seconds, std::size_t graded) {
+  std::string text;
+  for (std::size_t i = seconds.size() - graded; i < seconds.size(); ++i)
+    text += (text.empty() ? "" : ", ") + number_text(three_digits(1e3 * seconds[i]));
+  return "reference_ms = [" + text + "]\n";
 }
 
 void write_section(const fs::path& file, const std::string& section) {
@@ -76,15 +87,19 @@ void write_section(const fs::path& file, const std::string& section) {
 
 }  // namespace
 
-void measure_precision(const std::string& root, const std::string& id) {
+void measure_precision(const std::string& root, const std::string& id, bool cuda) {
   const Definition definition = load(root, id, Tolerances::to_be_measured);
   const Problem& problem = definition.problem;
-  const Author author(root, definition);
-  const std::unique_ptr<verify::Device> device = verify::open_cpu_device();
+  const Author author(root, definition, cuda);
+  const std::unique_ptr<verify::Device> device = cuda ? verify::open_cuda_device() : verify::open_cpu_device();
   std::vector<Shape> shapes = problem.tiny;
-  for (const auto& more : {problem.test, definition.precision_shapes})
-    shapes.insert(shapes.end(), more.begin(), more.end());
-  const std::map<std::string, Differences> found = differences(*device, problem, author, shapes, kSeeds);
+  const auto add = [&](const std::vector<Shape>& more) { shapes.insert(shapes.end(), more.begin(), more.end()); };
+  if (!cuda) add(problem.test);
+  add(definition.precision_shapes);
+  if (cuda) add(problem.graded);
+  std::vector<double> seconds;
+  const std::map<std::string, Differences> found =
+      differences(*device, problem, author, shapes, cuda ? std::vector{kSeeds[0]} : kSeeds, &seconds);
 
   std::string section, faults;
   bool control_fails = false;
@@ -106,9 +121,10 @@ void measure_precision(const std::string& root, const std::string& id) {
   }
   if (!control_fails) faults += id + ": the control is not 4 tolerances away in any output\n";
   if (!faults.empty()) throw std::runtime_error(faults.substr(0, faults.size() - 1));
-  if (!section.empty())
-    write_section(fs::path(root) / ("catalog/" + id + ".toml"),
-                  "[precision]\nconditions = \"" + conditions() + "\"\n" + section);
+  if (section.empty() && !cuda) return;
+  section = "[precision]\nconditions = \"" + conditions(*device, cuda) + "\"\n" +
+            (cuda ? times_of(seconds, problem.graded.size()) : "") + section;
+  write_section(fs::path(root) / ("catalog/" + id + ".toml"), section);
 }
 
 }  // namespace kbench::generator

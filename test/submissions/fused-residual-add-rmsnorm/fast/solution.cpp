@@ -22,8 +22,8 @@ inline std::uint16_t narrow(float value) {
   return std::uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-void row(const kb::bf16* __restrict x, const kb::bf16* __restrict res, const float* __restrict w, kb::bf16* __restrict res_out,
-         kb::bf16* __restrict y, float* __restrict t, long long C, float eps) {
+void row(const kb::bf16* __restrict x, const kb::bf16* __restrict res, const float* __restrict w,
+         kb::bf16* __restrict res_out, kb::bf16* __restrict y, float* __restrict t, long long C, float eps) {
   constexpr int kLanes = 32;
   float lanes[kLanes] = {};
   long long c = 0;

@@ -1,5 +1,5 @@
-// A piece of the array a core. What a piece gets carried in is found by walking back to the head of its first segment, which is near.
-// Sixteen elements without a head are scanned together.
+// A piece of the array a core. What a piece gets carried in is found by walking back to the head of its first segment,
+// which is near. Sixteen elements without a head are scanned together.
 #include <omp.h>
 
 #include <cstdint>
