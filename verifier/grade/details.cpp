@@ -118,6 +118,7 @@ json details_of(const Session& session) {
                            {"canary_before_us", session.canary_before_us},
                            {"canary_after_us", session.canary_after_us},
                            {"voided_runs", runs_of(session, session.voided)}};
+  if (session.peak) details["peak"] = *session.peak;
   details["runs"] = runs_of(session, session.runs);
   details["odd"] = odd;
   return details;

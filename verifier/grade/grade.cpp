@@ -101,10 +101,10 @@ Verdict measure_all(Session& session) {
   }
   Verdict verdict{events::kCorrect, "", "", measure::result_of(rewards), {}};
   const verify::Facts& facts = session.device->facts();
-  const auto peak = measure::peak_of(facts, load_peaks(facts.name), session.problem.work.bound);
-  if (measure::above_peak(verdict.result.reward, peak, session.problem.peak_factor))
+  session.peak = measure::peak_of(facts, load_peaks(facts.name), session.problem.work.bound);
+  if (measure::above_peak(verdict.result.reward, session.peak, session.problem.peak_factor))
     verdict.flags.push_back("above_peak");
-  if (!peak && facts.kind == "cuda" && session.problem.peak_factor > 0) verdict.flags.push_back("peak_unknown");
+  if (!session.peak && facts.kind == "cuda" && session.problem.peak_factor > 0) verdict.flags.push_back("peak_unknown");
   if (!session.complaints.empty() && !session.enforces_conditions()) verdict.flags.push_back("disturbed");
   return verdict;
 }
