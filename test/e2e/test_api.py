@@ -149,7 +149,7 @@ class Api(unittest.TestCase):
         self.assertEqual(head + rest, whole)
         self.assertEqual([number for number, _ in whole], list(range(1, len(whole) + 1)))
         kinds = [kind for _, kind in whole]
-        self.assertEqual(kinds.count("verdict"), 1, kinds)
+        self.assertEqual(kinds.count("result"), 1, kinds)
         self.assertIn("progress", kinds)
 
     def test_lists_page_by_cursor(self):
@@ -188,7 +188,7 @@ class NotReady(unittest.TestCase):
             self.assertEqual(daemon.request("GET", "/healthz", token=None).status, 200)
 
     def test_a_full_queue_is_a_503(self):
-        with kbenchd.Kbenchd(engine="/nowhere/docker.sock", settings="[queue]\ndepth_max = 2\n") as daemon:
+        with kbenchd.Kbenchd(engine="/nowhere/docker.sock", settings={"queue": {"depth_max": 2}}) as daemon:
             for _ in range(2):
                 daemon.submit(programs.CORRECT)
             answer = daemon.request("POST", "/api/v1/submissions", GOOD)

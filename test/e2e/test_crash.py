@@ -15,7 +15,7 @@ class Crash(unittest.TestCase):
         self.assertEqual((found["state"], found["verdict"]), ("done", "correct"), found)
         numbers, kinds = zip(*[(number, kind) for number, kind, _ in daemon.events(id, timeout_s=30)])
         self.assertEqual(list(numbers), list(range(1, len(numbers) + 1)))
-        self.assertEqual(kinds.count("verdict"), 1, kinds)
+        self.assertEqual(kinds.count("result"), 1, kinds)
         self.assertEqual(daemon.containers(), [])
         self.assertEqual(daemon.leftovers(), [])
         return found

@@ -6,34 +6,23 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FINAL = ("done", "cancelled", "failed")
 SCAN = "raw-cuda/segmented-exclusive-scan"
 # Deadlines short enough for tests of what hangs.
-FAST = f"""
-[grader]
-seccomp_file = "{ROOT}/docker/seccomp.json"
-compile_deadline = "30 s"
-compile_memory = "2 GiB"
-compile_tmp = "256 MiB"
-measure_deadline = "3 min"
-measure_memory = "2 GiB"
-measure_tmp = "256 MiB"
-measure_shm = "64 MiB"
-container_slack = "10 s"
-renew_every = "200 ms"
-[verifier]
-load = "10 s"
-prepare = "10 s"
-repetition = "4 s"
-measure = "90 s"
-"""
+FAST = {
+    "grader": {"compile_deadline": "30 s", "compile_memory": "2 GiB", "compile_tmp": "256 MiB", "measure_deadline": "3 min",
+               "measure_memory": "2 GiB", "measure_tmp": "256 MiB", "measure_shm": "64 MiB", "container_slack": "10 s", "renew_every": "200 ms"},
+    "verifier": {"load": "10 s", "prepare": "10 s", "repetition": "4 s", "measure": "90 s"},
+}
 RMSNORM = "norm-rope-fusion/fused-residual-add-rmsnorm"
 
 
@@ -76,12 +65,12 @@ class Engine:
         finally:
             connection.close()
 
-    def containers(self):
-        """All containers made by some kbenchd, running or not."""
-        status, body = self.request("GET", "/v1.41/containers/json?all=1")
+    def containers(self, owner):
+        """All containers of the kbenchd of this name, running or not."""
+        filters = urllib.parse.quote(json.dumps({"label": [f"kbench.owner={owner}"]}))
+        status, body = self.request("GET", f"/v1.41/containers/json?all=1&filters={filters}")
         assert status == 200, body
-        return [c for c in json.loads(body) if any(label.startswith("kbench.") for label in c.get("Labels") or {})
-                and any(name.startswith("/kbench-") for name in c["Names"])]
+        return json.loads(body)
 
 
 def engine_host():
@@ -89,16 +78,21 @@ def engine_host():
 
 
 class Kbenchd:
-    def __init__(self, binaries=None, data=None, settings="", engine=None):
-        """`settings`: TOML that is added to the configuration. `engine`: a socket where none need be; then start() does not wait for it."""
+    def __init__(self, binaries=None, data=None, settings=None, engine=None):
+        """`settings`: {table: {option: value}} of the configuration. `engine`: a socket where none need be; then start() does not wait for it."""
         self.binaries = pathlib.Path(binaries or os.environ.get("KBENCH_BIN") or ROOT / "build/dev/bin")
         self.own_data = tempfile.TemporaryDirectory(prefix="kbench-test-") if data is None else None
         self.data = pathlib.Path(data or self.own_data.name)
         self.engine = Engine(engine_host() if engine is None else f"unix://{engine}")
         self.healthy = "/readyz" if engine is None else "/healthz"
-        self.settings = settings
+        self.settings = settings or {}
         self.port = free_port()
+        self.name = f"test-{self.port}"
         self.process = None
+
+        self.tasks = self.data / "tasks"
+        if not self.tasks.exists():
+            copy_tasks(self.tasks)
 
     def __enter__(self):
         self.start()
@@ -120,9 +114,9 @@ class Kbenchd:
     def start(self, ready_s=60):
         config = self.data / "kbenchd.toml"
         config.write_text(configuration(self))
-        self.log = open(self.data / "kbenchd.log", "ab")
-        self.process = subprocess.Popen([self.binaries / "kbenchd", "--config", config], stdout=self.log, stderr=self.log,
-                                        stdin=subprocess.DEVNULL)
+        with open(self.data / "kbenchd.log", "ab") as log:
+            self.process = subprocess.Popen([self.binaries / "kbenchd", "--config", config], stdout=log, stderr=log,
+                                            stdin=subprocess.DEVNULL)
         deadline = time.monotonic() + ready_s
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
@@ -139,14 +133,19 @@ class Kbenchd:
         """The containers of this daemon that the Engine still has, running or not. A removal may be under way: it gets a moment."""
         deadline = time.monotonic() + 15
         while True:
-            left = self.engine.containers()
+            left = self.engine.containers(self.name)
             if not left or time.monotonic() > deadline:
                 return [c["Names"] for c in left]
             time.sleep(0.2)
 
     def leftovers(self):
-        """Files of finished attempts in the data folder."""
-        return []
+        """What finished attempts left in the work folder. A removal may be under way: it gets a moment."""
+        deadline = time.monotonic() + 15
+        while True:
+            left = sorted(str(path) for path in (self.data / "work").glob("*") if path.is_dir())
+            if not left or time.monotonic() > deadline:
+                return left
+            time.sleep(0.2)
 
     def log_text(self):
         return (self.data / "kbenchd.log").read_text(errors="replace")
@@ -179,7 +178,10 @@ class Kbenchd:
             body = json.dumps(body)
             send.setdefault("Content-Type", "application/json")
         try:
-            connection.request(method, path, body.encode() if isinstance(body, str) else body, send)
+            try:
+                connection.request(method, path, body.encode() if isinstance(body, str) else body, send)
+            except (BrokenPipeError, ConnectionResetError):
+                pass   # refused before the whole body was read; the answer is there all the same
             response = connection.getresponse()
             return Answer(response.status, response.headers, response.read())
         finally:
@@ -248,17 +250,32 @@ def submission(files, task=SCAN, language="cpp", device="cpu", **more):
 
 
 def configuration(daemon):
-    return f"""
-[server]
-port = {daemon.port}
-[data]
-folder = "{daemon.data}"
-[tasks]
-folder = "{ROOT}/tasks"
-[engine]
-socket = "{daemon.engine.socket}"
-{daemon.settings}
-"""
+    tables = {
+        "server": {"port": daemon.port},
+        "data": {"folder": str(daemon.data)},
+        "tasks": {"folder": str(daemon.tasks)},
+        "engine": {"socket": daemon.engine.socket},
+        # The name tells this daemon's containers from those of others on the same Engine.
+        "grader": {"name": daemon.name, "seccomp_file": str(ROOT / "docker/seccomp.json")},
+    }
+    for table, options in daemon.settings.items():
+        tables[table] = {**tables.get(table, {}), **options}
+    return "".join(f"[{table}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in options.items())
+                   for table, options in tables.items())
+
+
+# The cpu device measures the `test` shapes; these are large enough to be timed and small enough for many gradings.
+SMALL = {SCAN: {"N": 1000003}, RMSNORM: {"M": 250, "C": 4096}}
+
+
+def copy_tasks(folder):
+    """The repository's tasks, those of SMALL with a smaller size to measure."""
+    for task, dims in SMALL.items():
+        shutil.copytree(ROOT / "tasks" / task, folder / task)
+        for path in (folder / task).glob("*/task.json"):
+            problem = json.loads(path.read_text())
+            problem["test"] = [{"name": "test0", "dims": dims}]
+            path.write_text(json.dumps(problem, indent=1))
 
 
 def free_port():
