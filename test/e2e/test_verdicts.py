@@ -67,7 +67,9 @@ class Verdicts(unittest.TestCase):
 
 
 def verdict_test(name):
-    return lambda self: self.found(name)
+    def test(self):
+        self.found(name)
+    return test
 
 
 for case in CASES:
