@@ -33,6 +33,13 @@ std::optional<std::pair<std::string, std::string>> halves(const std::string& tex
   return std::pair{text.substr(0, at), text.substr(at + 1)};
 }
 
+std::vector<std::string> listed(const std::map<std::string, std::string>& pairs) {
+  std::vector<std::string> list;
+  list.reserve(pairs.size());
+  for (const auto& [name, value] : pairs) list.push_back(std::string(name).append("=").append(value));
+  return list;
+}
+
 void add_gpu(std::vector<Option>& all) {
   Option mode{"gpu.mode",
               "one of \"auto\", \"nvidia\", \"cdi\", \"devices\", \"none\"",
@@ -67,11 +74,7 @@ void add_gpu(std::vector<Option>& all) {
         const auto both = halves(text, '=');
         return both && is_cpuset(both->second) && c.slots.gpu_cpusets.insert(*both).second;
       },
-      [](const Config& c) {
-        std::vector<std::string> list;
-        for (const auto& [uuid, cpus] : c.slots.gpu_cpusets) list.push_back(uuid + "=" + cpus);
-        return list;
-      }));
+      [](const Config& c) { return listed(c.slots.gpu_cpusets); }));
   all.push_back(number("gpu.faults_max", PLACE(slots.gpu_faults_max), 1, 100,
                        "Gradings in a row that a GPU's own fault may end before it is quarantined."));
   all.push_back(texts(
@@ -95,6 +98,7 @@ void add_gpu(std::vector<Option>& all) {
       },
       [](const Config& c) {
         std::vector<std::string> list;
+        list.reserve(c.attach.mounts.size());
         for (const auto& mount : c.attach.mounts) list.push_back(mount.source + ":" + mount.target);
         return list;
       }));
@@ -106,11 +110,7 @@ void add_gpu(std::vector<Option>& all) {
         const auto both = halves(text, '=');
         return both && c.attach.env.insert(*both).second;
       },
-      [](const Config& c) {
-        std::vector<std::string> list;
-        for (const auto& [name, value] : c.attach.env) list.push_back(name + "=" + value);
-        return list;
-      }));
+      [](const Config& c) { return listed(c.attach.env); }));
 }
 
 void add_slots(std::vector<Option>& all) {
@@ -125,6 +125,7 @@ void add_slots(std::vector<Option>& all) {
       },
       [](const Config& c) {
         std::vector<std::string> list;
+        list.reserve(c.slots.cpu_slots.size());
         for (const auto& cpus : c.slots.cpu_slots) list.push_back(cpus.empty() ? kAllCpus : cpus);
         return list;
       }));
@@ -268,9 +269,9 @@ void add_submissions(std::vector<Option>& all) {
 
 }  // namespace
 
-Option texts(std::string key, std::string noun, std::string doc, std::function<void(Config&)> clear,
-             std::function<bool(Config&, const std::string&)> add,
-             std::function<std::vector<std::string>(const Config&)> list) {
+Option texts(std::string key, std::string noun, std::string doc, const std::function<void(Config&)>& clear,
+             const std::function<bool(Config&, const std::string&)>& add,
+             const std::function<std::vector<std::string>(const Config&)>& list) {
   Option o{std::move(key), std::move(noun), std::move(doc), {}, {}};
   o.set = [=](Config& c, const Value& value) {
     const auto* given = std::get_if<List>(&value);

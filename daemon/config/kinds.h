@@ -13,7 +13,7 @@ namespace kbench::config {
 
 template <class Place>
 Option number(std::string key, Place place, std::int64_t min, std::int64_t max, std::string doc,
-              std::string noun = "a whole number") {
+              const std::string& noun = "a whole number") {
   Option o{
       std::move(key), noun + " (" + std::to_string(min) + ".." + std::to_string(max) + ")", std::move(doc), {}, {}};
   o.set = [=](Config& c, const Value& value) {
@@ -62,7 +62,7 @@ Option duration(std::string key, Place place, std::chrono::milliseconds min, std
 template <class Place>
 Option text(
     std::string key, Place place, std::string noun, std::string doc,
-    std::function<bool(const std::string&)> good = [](const std::string& s) { return !s.empty(); }) {
+    const std::function<bool(const std::string&)>& good = [](const std::string& s) { return !s.empty(); }) {
   Option o{std::move(key), std::move(noun), std::move(doc), {}, {}};
   o.set = [=](Config& c, const Value& value) {
     const auto* s = std::get_if<std::string>(&value);
@@ -93,9 +93,9 @@ Option seconds(std::string key, Place place, std::chrono::milliseconds min, std:
 }
 
 // A list of texts, each of which `add` understands or refuses; `list` gives them back.
-Option texts(std::string key, std::string noun, std::string doc, std::function<void(Config&)> clear,
-             std::function<bool(Config&, const std::string&)> add,
-             std::function<std::vector<std::string>(const Config&)> list);
+Option texts(std::string key, std::string noun, std::string doc, const std::function<void(Config&)>& clear,
+             const std::function<bool(Config&, const std::string&)>& add,
+             const std::function<std::vector<std::string>(const Config&)>& list);
 
 template <class Place>
 Option flag(std::string key, Place place, std::string doc) {

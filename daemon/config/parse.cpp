@@ -84,8 +84,9 @@ class Reader {
   }
 
   void read_section(const std::string& section, const toml::table& table) {
+    const std::string in_section = section + ".";
     for (const auto& [name, node] : table) {
-      const std::string key = section + "." + std::string(name.str());
+      const std::string key = in_section + std::string(name.str());
       const auto option = std::ranges::find_if(options(), [&](const Option& o) { return o.key == key; });
       if (option != options().end()) {
         set(*option, node);

@@ -7,7 +7,7 @@
 #include "daemon/config/options.h"
 
 // The member of a Config that an option is about; const where the Config is.
-#define PLACE(member) [](auto& c) -> auto& { return c.member; }
+#define PLACE(member) ([](auto& c) -> auto& { return c.member; })
 
 namespace kbench::config {
 

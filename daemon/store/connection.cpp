@@ -9,14 +9,27 @@ Connection::Connection(const std::string& sqlite_parameters) try : session_(soci
   throw StoreFault(e.get_error_message());
 }
 
-void Connection::execute(const std::string& sql) try { session_ << sql; } catch (const soci::soci_error& e) {
+// Not `session << sql`: that goes through a class whose type information the library keeps to itself, which UBSan
+// wants.
+void Connection::execute(const std::string& sql) try {
+  soci::statement s(session_);
+  s.alloc();
+  s.prepare(sql);
+  s.define_and_bind();
+  s.execute(true);
+} catch (const soci::soci_error& e) {
   throw StoreFault(e.get_error_message());
 }
 
 std::string Connection::text(const std::string& sql) try {
   std::string value;
   soci::indicator set = soci::i_null;
-  session_ << sql, soci::into(value, set);
+  soci::statement s(session_);
+  s.exchange(soci::into(value, set));
+  s.alloc();
+  s.prepare(sql);
+  s.define_and_bind();
+  s.execute(true);
   return value;
 } catch (const soci::soci_error& e) {
   throw StoreFault(e.get_error_message());

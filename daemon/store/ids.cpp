@@ -9,7 +9,7 @@ namespace kbench::store {
 namespace {
 
 constexpr char kAlphabet[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-constexpr int kTimeCharacters = 10, kChanceCharacters = 16;
+constexpr std::size_t kTimeCharacters = 10, kChanceCharacters = 16;
 constexpr unsigned __int128 kChanceEnd = static_cast<unsigned __int128>(1) << 80;
 
 unsigned __int128 draw() {
@@ -39,12 +39,9 @@ std::string Ids::next(Millis now) {
   }
   std::string id(2 + kTimeCharacters + kChanceCharacters, '-');
   id[0] = 's';
-  for (int i = 0; i < kTimeCharacters; ++i)
-    id[static_cast<std::size_t>(2 + i)] = kAlphabet[(time >> (5 * (kTimeCharacters - 1 - i))) & 31];
-  for (int i = 0; i < kChanceCharacters; ++i) {
-    id[static_cast<std::size_t>(2 + kTimeCharacters + i)] =
-        kAlphabet[static_cast<int>(chance >> (5 * (kChanceCharacters - 1 - i))) & 31];
-  }
+  // From the last character to the first, five bits each.
+  for (std::size_t at = id.size(); at > 2 + kTimeCharacters; chance >>= 5) id[--at] = kAlphabet[chance & 31];
+  for (std::size_t at = 2 + kTimeCharacters; at > 2; time >>= 5) id[--at] = kAlphabet[time & 31];
   return id;
 }
 

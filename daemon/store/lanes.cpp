@@ -87,6 +87,7 @@ int promote_delayed(Transaction& t) {
       [&] { due.push_back(id); }, t.now, kPromotedAtOnce);
   for (const std::string& one : due) {
     auto row = load(t, one);
+    if (!row) continue;
     row->waiting = true;
     row->not_before = 0;
     save(t, *row);

@@ -59,7 +59,8 @@ std::optional<Lease> SqlStore::claim(const Wanted& wanted) {
     t.db.change("insert into attempts (submission, attempt, grader, claimed, expires) values (:a, :b, :c, :d, :e)",
                 row->id, row->attempt, wanted.grader, t.now, expires);
     read_labels(t.db, *row);
-    return Lease{*row, {}, row->attempt, expires};
+    const Submission& submission = *row;
+    return Lease{submission, {}, row->attempt, expires};
   });
   if (lease) lease->files = files(lease->submission.id);
   return lease;

@@ -65,7 +65,7 @@ class SqlStore : public Store {
   auto write(F f) {
     std::optional<std::invoke_result_t<F, Transaction&>> result;
     writer_.run([&](Transaction& t) { result = f(t); });
-    return std::move(*result);
+    return std::move(result).value();  // NOLINT(bugprone-unchecked-optional-access): run() throws when `f` did not end
   }
   std::optional<std::string> result_column(const std::string& column, const std::string& id);
   void announce(const std::vector<std::string>& changed, bool claimable);

@@ -71,7 +71,8 @@ SubmitResult SqlStore::submit(const NewSubmission& s, std::int64_t queue_max) {
     t.changed.push_back(id);
     t.claimable = true;
     row->labels = s.labels;
-    return {Submitted::created, *row};
+    const Submission& made = *row;
+    return {Submitted::created, made};
   });
 }
 
