@@ -119,6 +119,8 @@ int exit_code_of(const std::string& submission_json);
 // Text of a server as a terminal may show it: control characters become \xNN, but for line breaks and tabs.
 std::string harmless(std::string_view text);
 
+std::string rounded(double value);  // four digits, for people
+
 int doctor(const std::optional<Options>& server, const std::string& data_folder, bool as_json);
 
 }  // namespace kbench::client

@@ -22,6 +22,12 @@ std::string text_in(const json& object, const char* name) {
   return it->is_string() ? it->get<std::string>() : it->dump();
 }
 
+std::string reward_in(const json& submission) {
+  const auto it = submission.find("reward");
+  if (it == submission.end() || !it->is_number()) return "";
+  return rounded(it->get<double>()) + " " + text_in(submission, "metric");
+}
+
 // Columns as wide as their widest cell.
 std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
@@ -74,7 +80,7 @@ int list(Api& api, const Listing& given, bool as_json) {
     for (const auto& s : page.at("submissions")) {
       if (as_json) print_json(s);
       rows.push_back({text_in(s, "id"), text_in(s, "task"), text_in(s, "device"), text_in(s, "state"),
-                      text_in(s, "verdict"), text_in(s, "reward"), text_in(s, "created")});
+                      text_in(s, "verdict"), reward_in(s), text_in(s, "created")});
     }
     cursor = given.all ? text_in(page, "next") : "";
   } while (!cursor.empty());

@@ -15,12 +15,6 @@ std::string text_in(const json& object, const char* name) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-std::string number_text(double value) {
-  std::array<char, 32> out{};
-  std::snprintf(out.data(), out.size(), "%.4g", value);
-  return out.data();
-}
-
 std::string of(const json& data, const char* name, const char* total) {
   if (!data.contains(name) || !data[name].is_number_integer()) return "";
   auto out = std::string(name) + " " + std::to_string(data[name].get<std::int64_t>());
@@ -30,6 +24,12 @@ std::string of(const json& data, const char* name, const char* total) {
 }
 
 }  // namespace
+
+std::string rounded(double value) {
+  std::array<char, 32> out{};
+  std::snprintf(out.data(), out.size(), "%.4g", value);
+  return out.data();
+}
 
 std::string harmless(std::string_view text) {
   std::string out;
@@ -78,10 +78,9 @@ std::string verdict_line(const std::string& submission_json) {
   const auto verdict = text_in(s, "verdict");
   std::string out = verdict.empty() ? text_in(s, "state") : verdict;
   if (s.contains("reward") && s["reward"].is_number()) {
-    out += "  " + number_text(s["reward"].get<double>()) + " " + text_in(s, "metric");
+    out += "  " + rounded(s["reward"].get<double>()) + " " + text_in(s, "metric");
     if (s.contains("interval") && s["interval"].is_array() && s["interval"].size() == 2) {
-      out += "  [" + number_text(s["interval"][0].get<double>()) + ", " + number_text(s["interval"][1].get<double>()) +
-             "]";
+      out += "  [" + rounded(s["interval"][0].get<double>()) + ", " + rounded(s["interval"][1].get<double>()) + "]";
     }
   }
   if (const auto reason = text_in(s, "reason"); !reason.empty()) out += "\n  " + reason;

@@ -51,7 +51,7 @@ void mount(http::Server& server, const Dependencies& dependencies) {
 }
 
 void resource(http::Server& server, const char* method, const std::string& pattern, std::set<std::string> query,
-              http::Handler handler) {
+              http::Handler handler, http::Work work) {
   const auto guarded = [query = std::move(query), handler = std::move(handler)](const http::Request& request) {
     allow_query(request, query);
     try {
@@ -61,7 +61,7 @@ void resource(http::Server& server, const char* method, const std::string& patte
           503, "store-fault", "the store cannot be used", std::string("Come back later. ") + fault.what(), "", 5};
     }
   };
-  server.route(method, "/api/v1" + pattern, http::Access::token, guarded);
+  server.route(method, "/api/v1" + pattern, http::Access::token, guarded, work);
 }
 
 store::Submission submission_named(Context& context, const http::Request& request) {

@@ -34,7 +34,7 @@ void mount_metrics(http::Server& server, const ContextPtr& context);
 // Route of a resource: /api/v1 + pattern, token asked for, a store that fails is a 503, a query parameter not in
 // `query` a 400.
 void resource(http::Server& server, const char* method, const std::string& pattern, std::set<std::string> query,
-              http::Handler handler);
+              http::Handler handler, http::Work work = http::Work::slow);
 
 // The one with this id, or a 404.
 store::Submission submission_named(Context& context, const http::Request& request);

@@ -32,9 +32,12 @@ std::vector<Check> all_checks(Context& context) {
 }  // namespace
 
 void mount_health(http::Server& server, const ContextPtr& context) {
-  server.route("GET", "/healthz", http::Access::open, [context](const http::Request&) {
-    return json_response(200, {{"status", "up"}, {"version", context->given.version}});
-  });
+  server.route(
+      "GET", "/healthz", http::Access::open,
+      [context](const http::Request&) {
+        return json_response(200, {{"status", "up"}, {"version", context->given.version}});
+      },
+      http::Work::quick);
   server.route("GET", "/readyz", http::Access::open, [context](const http::Request&) {
     bool ready = true;
     auto list = nlohmann::ordered_json::array();

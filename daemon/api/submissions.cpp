@@ -151,8 +151,10 @@ void mount_submissions(http::Server& server, const ContextPtr& context) {
   resource(server, "GET", "/submissions",
            {"task", "submitter", "device", "verdict", "state", "label", "limit", "cursor"},
            [=](const http::Request& r) { return list(*context, r); });
-  resource(server, "GET", "/submissions/{id}", {},
-           [=](const http::Request& r) { return json_response(200, view_of(submission_named(*context, r))); });
+  resource(
+      server, "GET", "/submissions/{id}", {},
+      [=](const http::Request& r) { return json_response(200, view_of(submission_named(*context, r))); },
+      http::Work::quick);
   resource(server, "DELETE", "/submissions/{id}", {}, [=](const http::Request& r) { return cancel(*context, r); });
   resource(server, "GET", "/submissions/{id}/log", {}, [=](const http::Request& r) { return log(*context, r); });
   resource(server, "GET", "/submissions/{id}/details", {},

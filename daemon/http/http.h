@@ -1,7 +1,7 @@
 // An HTTP/1.1 server that knows no resource: listener, router, limits, problem+json, server-sent events.
 //
-// Handlers run on a pool of threads and may block; connections are served by a few I/O threads, so an idle or slow client costs a
-// socket and a few kilobytes, never a thread.
+// Handlers run on a pool of threads and may block; connections are served by a few I/O threads, so an idle or slow
+// client costs a socket and a few kilobytes, never a thread.
 #pragma once
 
 #include <chrono>
@@ -16,32 +16,36 @@
 
 namespace kbench::http {
 
-struct Limits {                                     // each in the config reference
+struct Limits {  // each in the config reference
   std::size_t header_bytes_max = 16 * 1024;
   std::size_t body_bytes_max = 16 * 1024 * 1024;
-  std::size_t bodies_bytes_max = 256 * 1024 * 1024;   // of all requests being received or handled; past it 503
+  std::size_t bodies_bytes_max = 256 * 1024 * 1024;  // of all requests being received or handled; past it 503
   int connections_max = 12'000;
-  int streams_max = 2'000;                          // open event streams
-  std::chrono::milliseconds idle_timeout{75'000};   // between two requests of a connection
-  std::chrono::milliseconds request_timeout{30'000};  // from a request's first byte to its last; and for the client to take the answer
+  int streams_max = 2'000;                         // open event streams
+  std::chrono::milliseconds idle_timeout{75'000};  // between two requests of a connection
+  std::chrono::milliseconds request_timeout{
+      30'000};  // from a request's first byte to its last; and for the client to take the answer
   std::chrono::milliseconds stream_heartbeat{15'000};
-  std::chrono::milliseconds stop_grace{3'000};      // stop() lets running requests end for so long
-  int io_threads = 2, handler_threads = 16;
+  std::chrono::milliseconds stop_grace{3'000};  // stop() lets running requests end for so long
+  int io_threads = 2, handler_threads = 16;     // and as many as io_threads for quick handlers
 };
 
 struct Request {
-  std::string method, path, target;                 // path decoded; target as sent
-  std::map<std::string, std::string> query;         // decoded; a name given twice is a 400 before any handler
-  std::map<std::string, std::string> path_values;   // {id} of the route
+  std::string method, path, target;                // path decoded; target as sent
+  std::map<std::string, std::string> query;        // decoded; a name given twice is a 400 before any handler
+  std::map<std::string, std::string> path_values;  // {id} of the route
   std::string body;
-  std::string submitter;                            // whom the token belongs to
-  std::string_view header(std::string_view name) const;   // case-insensitive; empty when absent
-  std::map<std::string, std::string> headers;             // names in lower case
+  std::string submitter;                                 // whom the token belongs to
+  std::string_view header(std::string_view name) const;  // case-insensitive; empty when absent
+  std::map<std::string, std::string> headers;            // names in lower case
 };
 
-// RFC 9457. `type` is a short stable code ("unknown-task", sent as "urn:kbench:unknown-task"), `title` says what is wrong, `detail` how
-// to mend it, `field` which field it is about. With several faults the first is repeated in title, detail and field.
-struct Fault { std::string field, title, detail; };
+// RFC 9457. `type` is a short stable code ("unknown-task", sent as "urn:kbench:unknown-task"), `title` says what is
+// wrong, `detail` how to mend it, `field` which field it is about. With several faults the first is repeated in title,
+// detail and field.
+struct Fault {
+  std::string field, title, detail;
+};
 struct Problem {
   int status = 500;
   std::string type = {}, title = {}, detail = {}, field = {};
@@ -49,12 +53,13 @@ struct Problem {
   std::vector<Fault> errors = {};
 };
 
-// Server-sent events: `pull` returns the text to send now (whole events, a bounded piece) and whether the stream ends with it. It runs on
-// the pool and is called again until it returns nothing, then after `wake` and after each heartbeat. `wake` is filled by the server. Both
-// functions are destroyed when the stream ends, for whatever reason.
+// Server-sent events: `pull` returns the text to send now (whole events, a bounded piece) and whether the stream ends
+// with it. It runs on the pool and is called again until it returns nothing, then after `wake` and after each
+// heartbeat. `wake` is filled by the server. Both functions are destroyed when the stream ends, for whatever reason.
 struct Stream {
   std::function<std::pair<std::string, bool>()> pull;
-  std::function<void(std::function<void()> wake)> attach;   // called once; keep `wake`, call it from any thread, also after the end
+  std::function<void(std::function<void()> wake)>
+      attach;  // called once; keep `wake`, call it from any thread, also after the end
 };
 
 struct Response {
@@ -63,19 +68,25 @@ struct Response {
   std::map<std::string, std::string> headers;
   std::optional<Stream> stream;
 };
-Response problem(const Problem& problem);           // also what a thrown Problem becomes
+Response problem(const Problem& problem);  // also what a thrown Problem becomes
 
 // One event of a stream as text; `id` 0 sends none. `data` may have several lines, `type` must be one word.
 std::string event_text(std::int64_t id, std::string_view type, std::string_view data);
 
 // A multipart/form-data body. Throws Problem (400) that names what is malformed; more than `parts_max` parts is a 413.
-struct Part { std::string name, filename, content_type, content; };
+struct Part {
+  std::string name, filename, content_type, content;
+};
 std::vector<Part> parse_multipart(std::string_view content_type, std::string_view body, std::size_t parts_max);
 
-bool valid_utf8(std::string_view text);             // no overlong forms, no surrogates, nothing past U+10FFFF
+bool valid_utf8(std::string_view text);  // no overlong forms, no surrogates, nothing past U+10FFFF
 
 enum class Access : std::uint8_t { open, token };
 using Handler = std::function<Response(const Request&)>;
+// quick: takes microseconds and waits for nothing. Such handlers share few threads, which saves half of a small
+// request's cost (a pool that wakes a thread for each request mostly switches between them) and keeps them from
+// queueing behind slow ones.
+enum class Work : std::uint8_t { slow, quick };
 
 class Server {
  public:
@@ -83,11 +94,14 @@ class Server {
   virtual ~Server() = default;
   // "/api/v1/submissions/{id}". Another method on a known path is a 405 with Allow.
   // HEAD follows GET. All routes are given before listen().
-  virtual void route(std::string method, std::string pattern, Access access, Handler handler) = 0;
-  // token -> submitter; nullopt refuses with a 401. Constant time in the token. Runs on an I/O thread. Not given: no token is asked for.
+  virtual void route(std::string method, std::string pattern, Access access, Handler handler,
+                     Work work = Work::slow) = 0;
+  // token -> submitter; nullopt refuses with a 401. Constant time in the token. Runs on an I/O thread. Not given: no
+  // token is asked for.
   virtual void authenticate(std::function<std::optional<std::string>(std::string_view token)> check) = 0;
-  virtual std::uint16_t listen(const std::string& address, std::uint16_t port) = 0;   // 0 picks one; returns it. Throws with the reason.
-  virtual void stop() = 0;                          // no new connection; running requests end; streams are closed
+  virtual std::uint16_t listen(const std::string& address,
+                               std::uint16_t port) = 0;  // 0 picks one; returns it. Throws with the reason.
+  virtual void stop() = 0;                               // no new connection; running requests end; streams are closed
 };
 
 }  // namespace kbench::http

@@ -20,8 +20,8 @@ bool fits(const Route& route, const std::vector<std::string>& segments) {
 
 }  // namespace
 
-void Router::add(std::string method, std::string_view pattern, Access access, Handler handler) {
-  Route route{std::move(method), decode_target(pattern).segments, access, std::move(handler)};
+void Router::add(std::string method, std::string_view pattern, Access access, Handler handler, Work work) {
+  Route route{std::move(method), decode_target(pattern).segments, access, std::move(handler), work};
   auto place = routes_.begin();
   for (auto it = routes_.begin(); it != routes_.end(); ++it) {
     if (it->method == route.method && it->pattern == route.pattern) {

@@ -12,6 +12,7 @@ struct Route {
   std::vector<std::string> pattern;  // "{id}" takes any one segment
   Access access;
   Handler handler;
+  Work work = Work::slow;
 };
 
 struct Match {
@@ -23,7 +24,7 @@ struct Match {
 class Router {
  public:
   // Throws std::logic_error for a pattern and method given twice.
-  void add(std::string method, std::string_view pattern, Access access, Handler handler);
+  void add(std::string method, std::string_view pattern, Access access, Handler handler, Work work = Work::slow);
   // HEAD goes where GET goes. A literal segment is preferred to a placeholder.
   Match find(std::string_view method, const std::vector<std::string>& segments) const;
 

@@ -125,7 +125,8 @@ void AsioServer::stop() {
   forced_ = true;  // the sweeps cancel what is left
   ended_.wait_for(lock, 4 * kSweep, all_ended);
   lock.unlock();
-  pool_.join();  // a handler cannot be interrupted
+  quick_.join();  // a handler cannot be interrupted
+  pool_.join();
   lock.lock();
   ended_.wait_for(lock, 4 * kSweep, all_ended);
   lock.unlock();

@@ -31,15 +31,16 @@ template <class T>
 using Task = asio::awaitable<T, Executor>;
 using Clock = std::chrono::steady_clock;
 
-constexpr asio::use_awaitable_t<Executor> kAwait;
-constexpr auto kTry = asio::as_tuple(kAwait);  // yields (error_code, …) instead of throwing
-constexpr auto kNever = Clock::time_point::max();
-constexpr auto kSweep = std::chrono::milliseconds(250);
-constexpr auto kLinger = std::chrono::milliseconds(1000);
-constexpr std::size_t kLingerBytesMax = 4 * 1024 * 1024;
-constexpr std::size_t kIdleBufferBytesMax = 4096;
-constexpr int kRefusalsMax = 64;           // connections being told 503 at a time; more are closed without a word
-constexpr int kUnacknowledgedMs = 60'000;  // a peer that acknowledges nothing for so long is gone
+inline constexpr asio::use_awaitable_t<Executor> kAwait;
+inline constexpr auto kTry = asio::as_tuple(kAwait);  // yields (error_code, …) instead of throwing
+inline constexpr auto kNever = Clock::time_point::max();
+inline constexpr auto kSweep = std::chrono::milliseconds(250);
+inline constexpr auto kLinger = std::chrono::milliseconds(1000);
+inline constexpr std::size_t kLingerBytesMax = 4 * 1024 * 1024;
+inline constexpr std::size_t kIdleBufferBytesMax = 4096;
+inline constexpr int kRefusalsMax = 64;  // connections being told 503 at a time; more are closed without a word
+inline constexpr std::string_view kNoBody;
+inline constexpr int kUnacknowledgedMs = 60'000;  // a peer that acknowledges nothing for so long is gone
 
 struct Connection {
   explicit Connection(Socket s) : socket(std::move(s)), alarm(socket.get_executor()) {}
@@ -87,11 +88,13 @@ struct Parser;  // Beast's; session.cpp
 class AsioServer final : public Server {
  public:
   explicit AsioServer(const Limits& limits)
-      : limits_(limits), pool_(static_cast<std::size_t>(limits.handler_threads)) {}
+      : limits_(limits),
+        pool_(static_cast<std::size_t>(limits.handler_threads)),
+        quick_(static_cast<std::size_t>(limits.io_threads)) {}
   ~AsioServer() override { stop(); }
 
-  void route(std::string method, std::string pattern, Access access, Handler handler) override {
-    router_.add(std::move(method), pattern, access, std::move(handler));
+  void route(std::string method, std::string pattern, Access access, Handler handler, Work work) override {
+    router_.add(std::move(method), pattern, access, std::move(handler), work);
   }
   void authenticate(std::function<std::optional<std::string>(std::string_view)> check) override {
     check_ = std::move(check);
@@ -123,7 +126,7 @@ class AsioServer final : public Server {
   std::mutex stop_mutex_;
   std::condition_variable ended_;
   bool stopped_ = false;
-  asio::thread_pool pool_;
+  asio::thread_pool pool_, quick_;
   std::vector<std::unique_ptr<Shard>> shards_;  // last: what runs in them uses the rest
   std::optional<asio::basic_socket_acceptor<tcp, Executor>> acceptor_;
 };

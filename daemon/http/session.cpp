@@ -109,7 +109,8 @@ Task<bool> AsioServer::serve_one(Shard& shard, std::shared_ptr<Connection> conne
   const bool refused = answer.has_value();
   if (!answer) {
     c.deadline = kNever;
-    co_await asio::post(asio::bind_executor(pool_.get_executor(), kAwait));
+    auto& pool = in.route->work == Work::quick ? quick_ : pool_;
+    co_await asio::post(asio::bind_executor(pool.get_executor(), kAwait));
     answer = handled(in);
     co_await asio::post(c.socket.get_executor(), kAwait);
   }
@@ -251,7 +252,7 @@ Task<void> AsioServer::stream(Shard& shard, std::shared_ptr<Connection> connecti
   };
   const End end{*waker};
   const auto head = head_of(response, {http10 ? Framing::until_close : Framing::chunked, false, http10});
-  if (!co_await send(c, head, {})) co_return;
+  if (!co_await send(c, head, kNoBody)) co_return;
   c.socket.async_read_some(asio::buffer(c.scratch), [connection](error_code ec, std::size_t) {
     connection->peer_gone = static_cast<bool>(ec);
     if (ec) connection->alarm.cancel();
@@ -270,7 +271,7 @@ Task<void> AsioServer::stream(Shard& shard, std::shared_ptr<Connection> connecti
     const bool more = !text.empty();
     if (!more && slept_out && !ended) text = ":\n\n";
     if (!text.empty() && !http10) text = chunk_of(text);
-    if (!text.empty() && !co_await send(c, text, {})) co_return;
+    if (!text.empty() && !co_await send(c, text, kNoBody)) co_return;
     slept_out = false;
     if (more || ended || stopping_ || c.peer_gone || waker->woken) continue;
     c.deadline = kNever;
@@ -278,7 +279,7 @@ Task<void> AsioServer::stream(Shard& shard, std::shared_ptr<Connection> connecti
     auto [ec] = co_await c.alarm.async_wait(kTry);
     slept_out = !ec;
   }
-  if (!http10 && !c.peer_gone) co_await send(c, kLastChunk, {});
+  if (!http10 && !c.peer_gone) co_await send(c, kLastChunk, kNoBody);
 }
 
 // False: the peer is gone, or did not take it in time.

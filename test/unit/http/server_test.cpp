@@ -19,7 +19,7 @@ struct Fixture {
       if (token == "secret") return "somebody";
       return std::nullopt;
     });
-    server->route("GET", "/ping", Access::open, [](const Request&) { return text("pong"); });
+    server->route("GET", "/ping", Access::open, [](const Request&) { return text("pong"); }, Work::quick);
     server->route("GET", "/who", Access::token, [](const Request& r) { return text(r.submitter); });
     server->route("POST", "/echo", Access::open, [this](const Request& r) {
       ++handled;
@@ -306,6 +306,20 @@ TEST_CASE("a thousand idle connections; one too many is told so") {
   int served = 0;
   for (auto& client : idle) served += body_of(client.answer()) == "pong";
   CHECK(served == 1000);
+}
+
+TEST_CASE("quick handlers do not queue behind slow ones") {
+  auto limits = Fixture::quick();
+  limits.handler_threads = 2;
+  const Fixture f(limits);
+  std::vector<RawClient> busy;
+  for (int i = 0; i < 6; ++i) busy.emplace_back(f.port);
+  for (auto& client : busy) client.send(get("/slow"));
+  std::this_thread::sleep_for(50ms);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(body_of(f.ask(get("/ping"))) == "pong");
+  CHECK(std::chrono::steady_clock::now() - begin < 250ms);
+  for (auto& client : busy) CHECK(body_of(client.answer()) == "late");
 }
 
 TEST_CASE("stop: running requests end, idle connections close, a port that is taken is named") {
