@@ -80,7 +80,7 @@ std::string Engine::build(const BuildSpec& spec, const std::function<void(std::s
   try {
     call.body = write_tar(spec.context, impl_->options.context);
     call.on_body = [&](std::string_view bytes) { splitter.feed(bytes); };
-    call.stop = stop;
+    call.stop = std::move(stop);
     impl_->demand(call);
   } catch (const BadStream& error) {
     throw EngineError(Kind::failed, 200, std::string("build: ") + error.what());

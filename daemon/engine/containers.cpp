@@ -55,7 +55,7 @@ Json host_config_of(const ContainerSpec& spec) {
 
 Json body_of(const ContainerSpec& spec) {
   Json env = Json::array();
-  for (const auto& [name, value] : spec.env) env.push_back(name + "=" + value);
+  for (const auto& [name, value] : spec.env) env.push_back(std::string(name).append("=").append(value));
   return {{"Image", spec.image},
           {"Entrypoint", spec.command},
           {"Cmd", Json::array()},
@@ -78,7 +78,7 @@ std::string difference(const Json& wanted, const Json& got) {
     if (child_of(got, field) != wanted.at(field)) return field;
   // Newer Engines write "CAP_SETUID" for "SETUID", in an order of their own.
   std::set<std::string> caps;
-  for (std::string cap : list_of(got, "CapAdd")) caps.insert(cap.starts_with("CAP_") ? cap.substr(4) : cap);
+  for (const std::string& cap : list_of(got, "CapAdd")) caps.insert(cap.starts_with("CAP_") ? cap.substr(4) : cap);
   const std::vector<std::string> asked = wanted.at("CapAdd");
   if (caps != std::set<std::string>(asked.begin(), asked.end())) return "CapAdd";
   std::set<Json> limits;

@@ -233,7 +233,7 @@ void Engine::events(const std::string& label, const std::function<void()>& conne
   Call call{.method = "GET", .path = "/events?filters=" + filters};
   call.on_accepted = connected;
   call.on_body = [&](std::string_view bytes) { splitter.feed(bytes); };
-  call.stop = stop;
+  call.stop = std::move(stop);
   try {
     impl_->demand(call);
   } catch (const EngineError& error) {

@@ -41,7 +41,7 @@ class Grading {
         lease_(lease),
         stopper_(stopper),
         compile_uid_(compile_uid),
-        attempt_{site.options.name, lease.submission.id, lease.attempt},
+        attempt_{site.options.owner, lease.submission.id, lease.attempt},
         folder_(site.options.work_folder, attempt_) {}
 
   store::Outcome run() {
@@ -86,11 +86,15 @@ class Grading {
                                   fields.dump(-1, ' ', false, Json::error_handler_t::replace)));
   }
   void phase(const char* name) {
-    const auto now = Clock::now();
-    if (!phase_.empty()) facts_["seconds"][phase_] = std::chrono::duration<double>(now - phase_began_).count();
+    end_phase();
     phase_ = name;
-    phase_began_ = now;
+    phase_began_ = Clock::now();
     say(events::kPhase, {{"phase", name}});
+  }
+  void end_phase() {
+    if (phase_.empty()) return;
+    facts_["seconds"][phase_] = std::chrono::duration<double>(Clock::now() - phase_began_).count();
+    phase_.clear();
   }
   store::Outcome with_log(store::Outcome outcome) {
     outcome.log = log_;
@@ -209,7 +213,7 @@ class Grading {
     }
     if (const auto spool = read_beneath(folder_.out, "events.ndjson", kSpoolBytes)) log.take(*spool);
     add_log("measure", finished.log);
-    phase("end");
+    end_phase();
     const Measured measured = collect(finished);
     const Judged judged = judge(measured, lease_.submission.device, options.ranked_devices, facts_.dump());
     site_.slots.judge(held, judged.gpu_fault, judged.outcome.reason);

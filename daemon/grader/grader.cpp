@@ -1,14 +1,6 @@
 #include "daemon/grader/grader.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <thread>
@@ -17,10 +9,10 @@
 #include "daemon/grader/intake.h"
 #include "daemon/grader/outcome.h"
 #include "daemon/grader/specs.h"
+#include "daemon/grader/work_folder.h"
 
 namespace kbench::grader {
 
-namespace fs = std::filesystem;
 using engine::EngineError;
 using Kind = EngineError::Kind;
 using Clock = std::chrono::steady_clock;
@@ -54,6 +46,7 @@ class Grader::Impl {
        gpu::AttachOptions attach_options, const Tasks& tasks, AttemptSource& source, gpu::Inventory* inventory,
        std::function<void(const std::string&)> log)
       : options_(std::move(options)),
+        work_folder_(options_.work_folder),
         attach_(std::move(attach_options)),
         log_(std::move(log)),
         source_(source),
@@ -67,7 +60,7 @@ class Grader::Impl {
         intake_(options_, log_),
         site_{options_, engine_, containers_, images_,   slots_,   mode_,
               attach_,  tasks,   source,      inventory, seccomp_, log_} {
-    lock_work_folder();
+    if (options_.owner.empty()) options_.owner = work_folder_.owner();
     intake_.set_fault("engine", "not looked at yet");
     const std::size_t workers = slots_.view().size() + static_cast<std::size_t>(std::max(options_.prepare_ahead, 0));
     threads_.emplace_back([this](std::stop_token stop) { follow_engine(stop); });
@@ -79,10 +72,7 @@ class Grader::Impl {
                                          static_cast<std::uint32_t>(i)](std::stop_token stop) { work(stop, uid); });
   }
 
-  ~Impl() {
-    stop();
-    if (lock_ >= 0) ::close(lock_);
-  }
+  ~Impl() { stop(); }
 
   void stop() {
     for (std::jthread& thread : threads_) thread.request_stop();
@@ -105,19 +95,6 @@ class Grader::Impl {
  private:
   using Key = std::pair<std::string, int>;
 
-  void lock_work_folder() {
-    std::error_code error;
-    fs::create_directories(options_.work_folder, error);
-    if (error || ::chmod(options_.work_folder.c_str(), 0700) != 0)
-      throw std::runtime_error("the work folder " + options_.work_folder + " cannot be made: " + std::strerror(errno));
-    const std::string path = options_.work_folder + "/lock";
-    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
-    if (lock_ >= 0) ::close(lock_);
-    throw std::runtime_error("another kbenchd grades in " + options_.work_folder +
-                             ": give this one a work folder of its own");
-  }
-
   // ---- The Engine: after each connection the truth is what it lists, not what its events say.
 
   void follow_engine(const std::stop_token& stop) {
@@ -126,7 +103,7 @@ class Grader::Impl {
       std::string why;
       try {
         engine_.events(
-            std::string(kOwnerLabel) + "=" + options_.name,
+            std::string(kOwnerLabel) + "=" + options_.owner,
             [&] {
               reconcile();
               intake_.look_at_disk(engine_);
@@ -147,11 +124,11 @@ class Grader::Impl {
 
   void reconcile() {
     mode_ = gpu::resolve(attach_, engine_.info());
-    containers_.sweep(options_.name);
+    containers_.sweep(options_.owner);
     if (!recovered_) {
       // From before a restart. Nothing of them runs any more: their containers are gone and nobody else may have these
       // folders.
-      remove_leftovers();
+      work_folder_.clear();
       for (const store::Lease& lease : source_.held()) {
         log_("giving back " + lease.submission.id + ", attempt " + std::to_string(lease.attempt) +
              ", left from before the restart");
@@ -159,11 +136,6 @@ class Grader::Impl {
       }
       recovered_ = true;
     }
-  }
-
-  void remove_leftovers() {
-    for (const fs::directory_entry& entry : fs::directory_iterator(options_.work_folder))
-      if (entry.path().filename() != "lock") fs::remove_all(entry.path());
   }
 
   // ---- Housekeeping: health, disk, bases, images, containers that are nobody's.
@@ -177,7 +149,7 @@ class Grader::Impl {
           intake_.look_at_slots(engine_, slots_);
           intake_.set_fault("engine.answers", "");
           if (Clock::now() >= next_sweep) {
-            containers_.sweep(options_.name);
+            containers_.sweep(options_.owner);
             next_sweep = Clock::now() + options_.reconcile_every;
           }
           if (const bool pressed = intake_.has_fault("disk"); pressed || Clock::now() >= next_prune) {
@@ -312,7 +284,8 @@ class Grader::Impl {
     }
   }
 
-  const Options options_;
+  Options options_;  // not changed once the threads run
+  const WorkFolder work_folder_;
   const gpu::AttachOptions attach_;
   const std::function<void(const std::string&)> log_;
   AttemptSource& source_;
@@ -325,7 +298,6 @@ class Grader::Impl {
   gpu::Slots slots_;
   Intake intake_;
   Site site_;
-  int lock_ = -1;
 
   mutable std::mutex mutex_;
   bool stopping_ = false;

@@ -1,7 +1,7 @@
 // Takes submissions from an AttemptSource and brings each to its verdict in containers: images, compile, wait for a
 // slot, measure.
 //
-// What it leaves on the host while it works: containers with the label kbench.owner=<name>, folders under work_folder,
+// What it leaves on the host while it works: containers with the label kbench.owner=<owner>, folders under work_folder,
 // images with the label kbench.image. All are found again and put in order after a crash; nothing else on the host is
 // touched.
 //
@@ -32,7 +32,8 @@ struct VerifierSeconds {  // the verifier's own deadlines, handed to it as --<na
 };
 
 struct Options {
-  std::string name = "local";                        // of this grader: unique per store, the same after a restart
+  std::string name = "local";  // of this grader: unique per store, the same after a restart
+  std::string owner;           // on containers and images; empty: made once and kept in work_folder
   std::string work_folder = "/var/lib/kbench/work";  // made 0700; short: a socket's path is at most 107 bytes
   std::string seccomp_file;  // JSON profile for all containers; empty: the Engine's default profile
   std::string base_cpu = "kbench/base:cpu", base_cuda = "kbench/base:cuda";

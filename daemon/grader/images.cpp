@@ -150,7 +150,7 @@ std::string Images::make(Recipe recipe, std::stop_token stop, const std::functio
   engine::BuildSpec spec;
   spec.context = std::move(recipe.context);
   spec.tags = {tag};
-  spec.labels = {{kImageLabel, recipe.kind}, {kImageOwnerLabel, options_.name}};
+  spec.labels = {{kImageLabel, recipe.kind}, {kImageOwnerLabel, options_.owner}};
   spec.args = recipe.args;
   log_("building " + tag.substr(0, tag.find(':') + 13));
   try {
@@ -192,7 +192,7 @@ bool Images::prune(bool pressed) {
   for (const std::string& name : {options_.base_cpu, options_.base_cuda})
     if (const auto image = engine_.image(name))
       base_bytes = base_bytes == 0 ? image->bytes : std::min(base_bytes, image->bytes);
-  for (engine::Image& image : engine_.images(std::string(kImageOwnerLabel) + "=" + options_.name)) {
+  for (engine::Image& image : engine_.images(std::string(kImageOwnerLabel) + "=" + options_.owner)) {
     if (!image.labels.contains(kImageLabel)) continue;
     const std::lock_guard lock(mutex_);
     const auto used = used_s_.find(image.id);

@@ -74,7 +74,7 @@ ContainerSpec compile_spec(const Options& options, const Attempt& attempt, const
 }
 
 ContainerSpec reference_spec(const Options& options, const ReferenceJob& job, const std::string& seccomp) {
-  const Attempt attempt{options.name, "image-" + job.key.substr(0, 16), 1};
+  const Attempt attempt{options.owner, "image-" + job.key.substr(0, 16), 1};
   ContainerSpec spec = common(options, seccomp);
   spec.name = container_name(attempt, "reference");
   spec.labels = labels(attempt, "reference");

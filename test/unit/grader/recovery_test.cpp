@@ -12,7 +12,7 @@ std::string leave(Lab& lab, const std::string& owner, const std::string& submiss
                   const std::string& name = "") {
   engine::Engine engine(lab.engine_options);
   Options options = lab.options;
-  options.name = owner;
+  options.name = options.owner = owner;
   std::filesystem::create_directories(lab.folder + "/bind");
   const std::string bind = lab.folder + "/bind";
   engine::ContainerSpec spec =
@@ -77,6 +77,29 @@ TEST_CASE("rule 7: a sweep from time to time finds what a failed removal left") 
   lab.start();
   CHECK(lab.wait(lab.submit()).verdict == "correct");
   lab.wait_until([&] { return lab.fake.containers().empty(); });
+}
+
+TEST_CASE("a daemon's containers are known by its work folder, after a restart too") {
+  Lab lab;
+  lab.options.owner.clear();
+  std::mutex mutex;
+  std::set<std::string> owners;
+  lab.behave("measure", [&](const FakeJob& job, std::stop_token killed) {
+    const std::lock_guard lock(mutex);
+    owners.insert(job.labels.at("kbench.owner"));
+    return measures(job, killed);
+  });
+  lab.start();
+  CHECK(lab.wait(lab.submit()).verdict == "correct");
+  lab.grader.reset();
+  lab.start();
+  CHECK(lab.wait(lab.submit()).verdict == "correct");
+  lab.grader.reset();
+  lab.options.work_folder += "2";
+  lab.start();
+  CHECK(lab.wait(lab.submit()).verdict == "correct");
+  CHECK(owners.size() == 2);
+  for (const std::string& owner : owners) CHECK(owner.size() == 16);
 }
 
 TEST_CASE("a work folder serves one grader at a time") {
