@@ -24,6 +24,7 @@ inline constexpr int kScored = 15;
 inline constexpr int kRepetitions = kUnscored + kScored;
 inline constexpr int kCalibrationRepetitions = 18;  // a shape and trusted worker; as many of them unscored as above
 inline constexpr double kVoidShareMax = 0.10;       // of a worker run's repetitions
+inline constexpr double kStartExcessShare = 0.01;  // of a window: a long one's snapshot may start that much later too
 inline constexpr int kHardwareVoidsMax = 2;         // worker runs that hardware slowdown may void, a grading
 inline constexpr double kCheckBudgetSeconds = 10;   // of references and comparisons, a grading
 inline constexpr int kComparedMin = 2;              // a shape and worker run, whatever the reference costs

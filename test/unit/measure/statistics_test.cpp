@@ -115,6 +115,12 @@ TEST_CASE("measure: each bound at its edge") {
     CHECK(judge(r, calibration, bounds, false).breach == Breach::early_done);
     CHECK(judge(r, calibration, bounds, false).time_us == kInf);
   }
+  SECTION("start, behind a long window: a hundredth of it") {
+    r = window(20'300, 0, 250, 353);
+    CHECK(judge(r, calibration, bounds, false).breach == Breach::none);
+    r = window(20'300, 0, 250, 353.1);
+    CHECK(judge(r, calibration, bounds, false).breach == Breach::early_done);
+  }
 }
 
 TEST_CASE("measure: what the worker says can only make it slower") {

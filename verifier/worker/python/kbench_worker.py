@@ -7,6 +7,7 @@ tensors to be written in place. It returns None or 0; anything else, and any exc
 work of the process is waited for afterwards, on whatever stream.
 """
 import argparse
+import contextlib
 import ctypes
 import importlib.util
 import json
@@ -39,7 +40,7 @@ def load_library(path):
     library = ctypes.CDLL(path)
     pointer, integer = ctypes.c_void_p, ctypes.c_int
     for name, result, arguments in (
-            ("open", pointer, [integer]), ("error", ctypes.c_char_p, []), ("device", integer, [pointer]), ("ready", None, [pointer]),
+            ("open", pointer, [integer]), ("error", ctypes.c_char_p, []), ("device", integer, [pointer]), ("stream", pointer, [pointer]), ("ready", None, [pointer]),
             ("fail", None, [pointer, integer, ctypes.c_char_p]), ("next", integer, [pointer]), ("args", pointer, [pointer]),
             ("slot_count", integer, [pointer]), ("finish", None, [pointer, integer]),
             ("finish_text", None, [pointer, integer, ctypes.c_char_p]), ("no_deleter", None, [pointer])):
@@ -127,8 +128,11 @@ def main():
     try:
         import torch
         import torch.utils.dlpack
+        current = contextlib.nullcontext()
         if library.kbench_worker_device(worker) == 1:
             torch.cuda.init()
+            # The stream whose events take the worker's own time; Triton launches on the current one.
+            current = torch.cuda.stream(torch.cuda.ExternalStream(library.kbench_worker_stream(worker)))
         with open(options.task_json) as file:
             arguments = Arguments(json.load(file), DEVICE_TYPES[library.kbench_worker_device(worker)], library, torch)
         run = load_solution(options.folder)
@@ -140,7 +144,8 @@ def main():
     while (shape := library.kbench_worker_next(worker)) >= 0:
         try:
             values = arguments.of(shape, library.kbench_worker_args(worker), library.kbench_worker_slot_count(worker))
-            code = run(**values)
+            with current:
+                code = run(**values)
         except Exception as error:
             traceback.print_exc()
             library.kbench_worker_finish_text(worker, 1, words_of(error))
