@@ -65,7 +65,7 @@ class Reader {
     if (!errors_.empty()) throw bad();
     complete(config_);
     if (auto wrong = contradictions(config_); !wrong.empty()) {
-      for (std::string& what : wrong) what = file_name_ + ": " + what + kSeeAlso;
+      for (std::string& what : wrong) what.insert(0, file_name_ + ": ").append(kSeeAlso);
       throw BadConfig(wrong);
     }
     return config_;
@@ -84,9 +84,9 @@ class Reader {
   }
 
   void read_section(const std::string& section, const toml::table& table) {
-    const std::string in_section = section + ".";
     for (const auto& [name, node] : table) {
-      const std::string key = in_section + std::string(name.str());
+      std::string key = section;
+      key.append(".").append(name.str());
       const auto option = std::ranges::find_if(options(), [&](const Option& o) { return o.key == key; });
       if (option != options().end()) {
         set(*option, node);
