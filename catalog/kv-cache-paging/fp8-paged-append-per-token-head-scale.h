@@ -14,13 +14,14 @@ KB_HD void append_head(const kb::bf16* from, long long D, kb::e4m3* to, float* s
 }
 
 inline void reference(const kbench_args& a, kbench_exec& exec) {
-  kb::parallel_for(exec, a.N * a.Hk, KB_LAMBDA(long long i) {
-    const long long slot = a.slot[i / a.Hk];
-    if (slot < 0) return;
-    const long long at = slot * a.Hk + i % a.Hk;  // [slot // BS, slot % BS, h] of a contiguous cache
-    append_head(a.k + i * a.D, a.D, a.kc + at * a.D, a.ks + at);
-    append_head(a.v + i * a.D, a.D, a.vc + at * a.D, a.vs + at);
-  });
+  kb::parallel_for(
+      exec, a.N * a.Hk, KB_LAMBDA(long long i) {
+        const long long slot = a.slot[i / a.Hk];
+        if (slot < 0) return;
+        const long long at = slot * a.Hk + i % a.Hk;  // [slot // BS, slot % BS, h] of a contiguous cache
+        append_head(a.k + i * a.D, a.D, a.kc + at * a.D, a.ks + at);
+        append_head(a.v + i * a.D, a.D, a.vc + at * a.D, a.vs + at);
+      });
 }
 
 // kbench: private from here
@@ -36,25 +37,27 @@ KB_HD void append_head_by_reciprocal(const kb::bf16* from, long long D, kb::e4m3
 }
 
 inline void independent(const kbench_args& a, kbench_exec& exec) {
-  kb::parallel_for(exec, a.N * a.Hk, KB_LAMBDA(long long i) {
-    const long long slot = a.slot[i / a.Hk];
-    if (slot < 0) return;
-    const long long at = slot * a.Hk + i % a.Hk;
-    append_head_by_reciprocal(a.k + i * a.D, a.D, a.kc + at * a.D, a.ks + at);
-    append_head_by_reciprocal(a.v + i * a.D, a.D, a.vc + at * a.D, a.vs + at);
-  });
+  kb::parallel_for(
+      exec, a.N * a.Hk, KB_LAMBDA(long long i) {
+        const long long slot = a.slot[i / a.Hk];
+        if (slot < 0) return;
+        const long long at = slot * a.Hk + i % a.Hk;
+        append_head_by_reciprocal(a.k + i * a.D, a.D, a.kc + at * a.D, a.ks + at);
+        append_head_by_reciprocal(a.v + i * a.D, a.D, a.vc + at * a.D, a.vs + at);
+      });
 }
 
 // A static scale of 1.
 inline void control(const kbench_args& a, kbench_exec& exec) {
-  kb::parallel_for(exec, a.N * a.Hk, KB_LAMBDA(long long i) {
-    const long long slot = a.slot[i / a.Hk];
-    if (slot < 0) return;
-    const long long at = slot * a.Hk + i % a.Hk;
-    a.ks[at] = a.vs[at] = 1;
-    for (long long d = 0; d < a.D; ++d) {
-      a.kc[at * a.D + d] = kb::e4m3(float(a.k[i * a.D + d]));
-      a.vc[at * a.D + d] = kb::e4m3(float(a.v[i * a.D + d]));
-    }
-  });
+  kb::parallel_for(
+      exec, a.N * a.Hk, KB_LAMBDA(long long i) {
+        const long long slot = a.slot[i / a.Hk];
+        if (slot < 0) return;
+        const long long at = slot * a.Hk + i % a.Hk;
+        a.ks[at] = a.vs[at] = 1;
+        for (long long d = 0; d < a.D; ++d) {
+          a.kc[at * a.D + d] = kb::e4m3(float(a.k[i * a.D + d]));
+          a.vc[at * a.D + d] = kb::e4m3(float(a.v[i * a.D + d]));
+        }
+      });
 }

@@ -14,11 +14,12 @@ KB_HD void append_head(const kb::bf16* from, long long D, kb::e4m3* to, float* s
 }
 
 inline void reference(const kbench_args& a, kbench_exec& exec) {
-  kb::parallel_for(exec, a.N * a.Hk, KB_LAMBDA(long long i) {
-    const long long slot = a.slot[i / a.Hk];
-    if (slot < 0) return;
-    const long long at = slot * a.Hk + i % a.Hk;  // [slot // BS, slot % BS, h] of a contiguous cache
-    append_head(a.k + i * a.D, a.D, a.kc + at * a.D, a.ks + at);
-    append_head(a.v + i * a.D, a.D, a.vc + at * a.D, a.vs + at);
-  });
+  kb::parallel_for(
+      exec, a.N * a.Hk, KB_LAMBDA(long long i) {
+        const long long slot = a.slot[i / a.Hk];
+        if (slot < 0) return;
+        const long long at = slot * a.Hk + i % a.Hk;  // [slot // BS, slot % BS, h] of a contiguous cache
+        append_head(a.k + i * a.D, a.D, a.kc + at * a.D, a.ks + at);
+        append_head(a.v + i * a.D, a.D, a.vc + at * a.D, a.vs + at);
+      });
 }

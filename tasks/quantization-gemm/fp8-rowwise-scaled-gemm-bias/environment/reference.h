@@ -7,22 +7,24 @@
 inline void reference(const kbench_args& a, kbench_exec& exec) {
   constexpr int kRows = 8;  // rows of C an iteration computes: each element of B is loaded once for all of them
   const long long M = a.M, N = a.N, K = a.K, blocks = (M + kRows - 1) / kRows;
-  float* left = kb::scratch<float>(exec, M * K);   // A widened
-  float* right = kb::scratch<float>(exec, K * N);  // B widened and transposed, so that neighbours in n are neighbours in memory
+  float* left = kb::scratch<float>(exec, M * K);  // A widened
+  float* right =
+      kb::scratch<float>(exec, K * N);  // B widened and transposed, so that neighbours in n are neighbours in memory
   kb::parallel_for(exec, M * K, KB_LAMBDA(long long i) { left[i] = float(a.A[i]); });
   kb::parallel_for(exec, K * N, KB_LAMBDA(long long i) { right[i] = float(a.B[i % N * K + i / N]); });
-  kb::parallel_for(exec, blocks * N, KB_LAMBDA(long long i) {
-    const long long first = i / N * kRows, n = i % N;
-    const float* row[kRows];
-    for (int r = 0; r < kRows; ++r) row[r] = left + (first + r < M ? first + r : M - 1) * K;
-    float acc[kRows] = {};
-    for (long long k = 0; k < K; ++k) {
-      const float b = right[k * N + n];
-      for (int r = 0; r < kRows; ++r) acc[r] += row[r][k] * b;
-    }
-    for (int r = 0; r < kRows; ++r) {
-      const long long m = first + r;
-      if (m < M) a.C[m * N + n] = kb::bf16(acc[r] * a.sa[m] * a.sb[n] + float(a.bias[n]));
-    }
-  });
+  kb::parallel_for(
+      exec, blocks * N, KB_LAMBDA(long long i) {
+        const long long first = i / N * kRows, n = i % N;
+        const float* row[kRows];
+        for (int r = 0; r < kRows; ++r) row[r] = left + (first + r < M ? first + r : M - 1) * K;
+        float acc[kRows] = {};
+        for (long long k = 0; k < K; ++k) {
+          const float b = right[k * N + n];
+          for (int r = 0; r < kRows; ++r) acc[r] += row[r][k] * b;
+        }
+        for (int r = 0; r < kRows; ++r) {
+          const long long m = first + r;
+          if (m < M) a.C[m * N + n] = kb::bf16(acc[r] * a.sa[m] * a.sb[n] + float(a.bias[n]));
+        }
+      });
 }
