@@ -25,6 +25,7 @@ struct EventData {
   unsigned long long type, data;
   unsigned gpu_instance, compute_instance;
 };
+// They are handed over as void*: a library in C has no types of ours.
 constexpr int kOk = 0, kTooSmall = 7, kGpuLost = 15, kTimeout = 10;
 constexpr unsigned long long kXidEvents = 8;
 constexpr int kUncorrected = 1, kVolatile = 0;
@@ -148,14 +149,14 @@ class Nvml final : public Inventory {
   int (*uuid_)(Device, char*, unsigned) = nullptr;
   int (*name_)(Device, char*, unsigned) = nullptr;
   int (*minor_)(Device, unsigned*) = nullptr;
-  int (*memory_)(Device, Memory*) = nullptr;
+  int (*memory_)(Device, void*) = nullptr;
   int (*driver_version_)(char*, unsigned) = nullptr;
   int (*ecc_)(Device, int, int, unsigned long long*) = nullptr;
-  int (*processes_)(Device, unsigned*, Process*) = nullptr;
+  int (*processes_)(Device, unsigned*, void*) = nullptr;
   int (*event_set_create_)(EventSet*) = nullptr;
   int (*event_set_free_)(EventSet) = nullptr;
   int (*register_events_)(Device, unsigned long long, EventSet) = nullptr;
-  int (*event_wait_)(EventSet, EventData*, unsigned) = nullptr;
+  int (*event_wait_)(EventSet, void*, unsigned) = nullptr;
 };
 
 }  // namespace

@@ -42,8 +42,8 @@ int nvmlDeviceGetName(void*, char* to, unsigned size) { return put("NVIDIA H200"
 int nvmlDeviceGetMinorNumber(void* device, unsigned* minor) {
   return *minor = static_cast<unsigned>(5 - index_of(device)), 0;
 }
-int nvmlDeviceGetMemoryInfo(void* device, unsigned long long* memory) {
-  memory[0] = 150ull << 30;
+int nvmlDeviceGetMemoryInfo(void* device, void* memory) {
+  *static_cast<unsigned long long*>(memory) = 150ull << 30;
   return index_of(device) == 1 && says("lost") ? 15 : 0;
 }
 int nvmlSystemGetDriverVersion(char* to, unsigned size) { return put("580.1", to, size); }
@@ -54,9 +54,9 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void*) { ret
 int nvmlEventSetCreate(void** set) { return *set = devices, 0; }
 int nvmlEventSetFree(void*) { return 0; }
 int nvmlDeviceRegisterEvents(void*, unsigned long long, void*) { return says("noevents") ? 3 : 0; }
-int nvmlEventSetWait_v2(void*, EventData* event, unsigned) {
+int nvmlEventSetWait_v2(void*, void* event, unsigned) {
   if (!says("xid")) return 10;
-  *event = {devices + 1, 8, 79, 0, 0};
+  *static_cast<EventData*>(event) = {devices + 1, 8, 79, 0, 0};
   return 0;
 }
 }
