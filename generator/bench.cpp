@@ -22,6 +22,7 @@ namespace {
 
 bool run(std::vector<std::string>& words) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_t child = 0;
@@ -105,7 +106,7 @@ std::vector<std::uint64_t> Bench::arguments() const {
   std::vector<std::uint64_t> slots;
   const auto push = [&](const auto& value) {
     slots.push_back(0);
-    std::memcpy(&slots.back(), &value, sizeof value);
+    std::memcpy(&slots.back(), static_cast<const void*>(&value), sizeof value);
   };
   for (const std::string& name : problem_.argument_dims()) push(dims_.at(name));
   for (const Scalar& scalar : problem_.scalars) {

@@ -18,7 +18,10 @@ std::vector<std::string> faults_of(const Problem& problem) {
     for (std::string line; std::getline(lines, line);) {
       // task.json has at its root what a definition keeps in `dims`.
       for (const char* key : {"tiny[", "test[", "graded[", "odd", "derived["})
-        if (line.starts_with(key)) line = "dims." + line;
+        if (line.starts_with(key)) {
+          line.insert(0, "dims.");
+          break;
+        }
       faults.push_back(line);
     }
     return faults;

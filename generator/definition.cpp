@@ -20,15 +20,15 @@ const std::vector<std::string> kLanguages = {"cuda", "cpp", "python"}, kDevices 
 
 Dims read_dims(TomlReader& reader, const toml::table& table, const std::string& key,
                const std::vector<std::string>& names) {
+  const auto of = [&](std::string_view name) { return std::string(key).append(".").append(name); };
   Dims dims;
-  for (const auto& [name, node] : table)
-    dims[std::string(name.str())] = reader.integer(node, key + "." + std::string(name.str()));
+  for (const auto& [name, node] : table) dims[std::string(name.str())] = reader.integer(node, of(name.str()));
   for (const std::string& name : names)
-    if (!dims.contains(name)) reader.fault(key + "." + name, "missing", &table);
+    if (!dims.contains(name)) reader.fault(of(name), "missing", &table);
   for (const auto& [name, value] : dims) {
     if (std::find(names.begin(), names.end(), name) == names.end())
-      reader.fault(key + "." + name, "is not in dims.names", &table);
-    if (value < 1) reader.fault(key + "." + name, "must be at least 1", &table);
+      reader.fault(of(name), "is not in dims.names", &table);
+    if (value < 1) reader.fault(of(name), "must be at least 1", &table);
   }
   return dims;
 }
@@ -296,7 +296,8 @@ Definition parse(const std::string& id, const std::string& file, const std::stri
   Definition definition = read(reader, id, root, header, tolerances);
   std::vector<std::string> faults = reader.faults();
   if (faults.empty())
-    for (const std::string& fault : faults_of(definition.problem)) faults.push_back(file + ": " + fault);
+    for (const std::string& fault : faults_of(definition.problem))
+      faults.push_back(std::string(file).append(": ").append(fault));
   if (!faults.empty()) {
     std::string all;
     for (const std::string& fault : faults) all += (all.empty() ? "" : "\n") + fault;

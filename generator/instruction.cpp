@@ -97,6 +97,7 @@ std::string shapes_table(const Problem& problem) {
 std::string odd_sentence(const Problem& problem) {
   if (problem.odd.empty()) return "Other sizes are not asked for.";
   std::vector<std::string> ranges;
+  ranges.reserve(problem.odd.size());
   for (const auto& [name, range] : problem.odd)
     ranges.push_back(name + " from " + with_commas(range.first) + " to " + with_commas(range.second));
   Dims others = problem.test[0].dims;
@@ -175,7 +176,8 @@ void add_instruction_fields(const Definition& definition, std::map<std::string, 
   std::vector<std::string> scalars, derived, rules;
   for (const Scalar& scalar : problem.scalars)
     scalars.push_back(code(scalar.name) + " = " + number_text(scalar.value) + " (" + c_type(scalar.type) + ")");
-  for (const auto& [name, expression] : problem.derived) derived.push_back(code(name + " = " + expression));
+  for (const auto& [name, expression] : problem.derived)
+    derived.push_back(code(std::string(name).append(" = ").append(expression)));
   for (const Tensor& tensor : problem.tensors)
     if (tensor.role != Role::input) rules.push_back("- " + rule_text(tensor));
   fields["op"] = sentence(definition.op);

@@ -31,6 +31,7 @@ std::string quoted(const std::string& text) {
 
 std::string list(const std::vector<std::string>& values) {
   std::vector<std::string> parts;
+  parts.reserve(values.size());
   for (const std::string& value : values) parts.push_back(quoted(value));
   return join(parts, ", ");
 }
@@ -128,7 +129,7 @@ std::string fill(const std::string& file, const std::string& text, const std::ma
     if (close == std::string::npos) throw std::runtime_error(file + ": '{{' without '}}'");
     const std::string name = text.substr(open + 2, close - open - 2);
     const auto field = fields.find(name);
-    if (field == fields.end()) throw std::runtime_error(file + ": no value for {{" + name + "}}");
+    if (field == fields.end()) throw std::runtime_error(file + ": no value for " + text.substr(open, close + 2 - open));
     out += text.substr(at, open - at) + field->second;
     at = close + 2;
   }
