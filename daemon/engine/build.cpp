@@ -69,7 +69,7 @@ std::vector<Image> Engine::images(const std::string& label) {
 }
 
 std::string Engine::build(const BuildSpec& spec, const std::function<void(std::string_view)>& log,
-                          std::stop_token stop) {
+                          const std::stop_token& stop) {
   Progress progress{TailText(impl_->options.build_log_bytes_max), {}, {}};
   JsonSplitter splitter(impl_->options.build_message_bytes_max,
                         [&](std::string_view object) { progress.take(object, log); });
@@ -80,7 +80,7 @@ std::string Engine::build(const BuildSpec& spec, const std::function<void(std::s
   try {
     call.body = write_tar(spec.context, impl_->options.context);
     call.on_body = [&](std::string_view bytes) { splitter.feed(bytes); };
-    call.stop = std::move(stop);
+    call.stop = stop;
     impl_->demand(call);
   } catch (const BadStream& error) {
     throw EngineError(Kind::failed, 200, std::string("build: ") + error.what());

@@ -223,7 +223,7 @@ Info Engine::info() {
 }
 
 void Engine::events(const std::string& label, const std::function<void()>& connected,
-                    const std::function<void(const Event&)>& on_event, std::stop_token stop) {
+                    const std::function<void(const Event&)>& on_event, const std::stop_token& stop) {
   const std::string filters = url_encoded(Json{{"label", {label}}, {"type", {"container"}}}.dump());
   JsonSplitter splitter(impl_->options.build_message_bytes_max, [&](std::string_view object) {
     const Json parsed = Json::parse(object, nullptr, false);
@@ -233,7 +233,7 @@ void Engine::events(const std::string& label, const std::function<void()>& conne
   Call call{.method = "GET", .path = "/events?filters=" + filters};
   call.on_accepted = connected;
   call.on_body = [&](std::string_view bytes) { splitter.feed(bytes); };
-  call.stop = std::move(stop);
+  call.stop = stop;
   try {
     impl_->demand(call);
   } catch (const EngineError& error) {

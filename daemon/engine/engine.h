@@ -149,7 +149,7 @@ class Run {
   ~Run();  // stops watching; the container goes on
   // The container once it has ended, nullopt when it still runs after `patience` or `stop` was requested. Throws
   // not_found when it has been removed. An Engine that is away is waited for.
-  std::optional<Container> wait(milliseconds patience, std::stop_token stop = {});
+  std::optional<Container> wait(milliseconds patience, const std::stop_token& stop = {});
   // The connection broke meanwhile: a signal-like exit code may be the Engine's own end, not the container's.
   bool disturbed() const;
 
@@ -177,7 +177,7 @@ class Engine {
   // it comes. A failed RUN, COPY or pull throws failed with the end of the log. Stopping closes the connection, which
   // ends the build.
   std::string build(const BuildSpec& spec, const std::function<void(std::string_view)>& log = {},
-                    std::stop_token stop = {});
+                    const std::stop_token& stop = {});
   void tag(const std::string& image, const std::string& repository, const std::string& tag);
   void remove_image(const std::string& reference);  // absent is fine; conflict when a container runs it
 
@@ -200,7 +200,7 @@ class Engine {
   // Blocks, passing on events of containers that carry `label`; only a hint. Returns when stopped; throws when the
   // connection ends.
   void events(const std::string& label, const std::function<void()>& connected,
-              const std::function<void(const Event&)>& on_event, std::stop_token stop);
+              const std::function<void(const Event&)>& on_event, const std::stop_token& stop);
 
  private:
   friend class Run;

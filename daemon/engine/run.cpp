@@ -23,7 +23,7 @@ struct Run::State {
       const std::lock_guard lock(mutex);
       wait = Wait::pending;
     }
-    watcher = std::jthread([this, condition](std::stop_token stop) {
+    watcher = std::jthread([this, condition](const std::stop_token& stop) {
       std::optional<EngineError> failure;
       std::string body;
       try {
@@ -63,7 +63,7 @@ bool Run::disturbed() const {
   return state_->was_disturbed;
 }
 
-std::optional<Container> Run::wait(milliseconds patience, std::stop_token stop) {
+std::optional<Container> Run::wait(milliseconds patience, const std::stop_token& stop) {
   using Wait = State::Wait;
   State& state = *state_;
   const auto deadline = Clock::now() + patience;
@@ -110,7 +110,8 @@ Run Engine::start(const std::string& id) {
     if (state->wait == Wait::pending) throw EngineError(Kind::timeout, 0, "wait: not registered in time");
     // One that breaks later is survivable: a started container is inspected. One that never was says that something is
     // wrong.
-    if (!state->was_registered) throw *state->trouble;
+    if (!state->was_registered)
+      throw state->trouble.value_or(EngineError(Kind::failed, 0, "wait: ended before the start"));
   }
   try {
     const Turnstile::Pass pass(impl_->changes);

@@ -81,7 +81,7 @@ std::size_t on_read(char* to, std::size_t size, std::size_t count, void* context
   auto& transfer = *static_cast<Transfer*>(context);
   const std::string_view rest = transfer.request.body.substr(transfer.sent);
   const std::size_t bytes = std::min(rest.size(), size * count);
-  std::copy_n(rest.data(), bytes, to);
+  rest.copy(to, bytes);
   transfer.sent += bytes;
   return bytes;
 }

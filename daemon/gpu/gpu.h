@@ -126,7 +126,7 @@ class Slots {
   // Waits for `count` slots of the device (and model, if asked) at once. nullopt: stopped. Throws NoSlot when
   // quarantine leaves too few.
   std::optional<Held> acquire(const std::string& device, int count, const std::string& model, const std::string& holder,
-                              std::stop_token stop);
+                              const std::stop_token& stop);
   int usable(const std::string& device) const;  // not quarantined
   std::vector<std::string> models() const;      // of usable GPUs
   void quarantine(int index, const std::string& reason);

@@ -78,7 +78,7 @@ std::vector<Slots::Entry*> Slots::matching(const std::string& device, const std:
 }
 
 std::optional<Slots::Held> Slots::acquire(const std::string& device, int count, const std::string& model,
-                                          const std::string& holder, std::stop_token stop) {
+                                          const std::string& holder, const std::stop_token& stop) {
   const auto wanted = static_cast<std::size_t>(std::max(count, 1));
   std::unique_lock lock(mutex_);
   std::vector<Entry*> free;
@@ -179,6 +179,7 @@ void Slots::judge(const Held& held, bool gpu_fault, const std::string& reason) {
 std::vector<SlotView> Slots::view() const {
   const std::lock_guard lock(mutex_);
   std::vector<SlotView> views;
+  views.reserve(entries_.size());
   for (const Entry& entry : entries_) views.push_back({entry.slot, entry.state, entry.reason, entry.holder});
   return views;
 }

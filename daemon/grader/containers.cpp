@@ -41,7 +41,8 @@ void kill(engine::Engine& engine, const std::string& id) {
 
 }  // namespace
 
-Finished Containers::run(const engine::ContainerSpec& spec, engine::milliseconds deadline, std::stop_token stop) {
+Finished Containers::run(const engine::ContainerSpec& spec, engine::milliseconds deadline,
+                         const std::stop_token& stop) {
   {
     const std::lock_guard lock(mutex_);
     names_.insert(spec.name);

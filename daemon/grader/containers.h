@@ -30,7 +30,7 @@ class Containers {
 
   // Creates, starts, waits, collects. The container is gone when this returns or throws (or left to `sweep` when the
   // Engine is away). Throws EngineError, Stopped (after killing it), Unkillable.
-  Finished run(const engine::ContainerSpec& spec, engine::milliseconds deadline, std::stop_token stop);
+  Finished run(const engine::ContainerSpec& spec, engine::milliseconds deadline, const std::stop_token& stop);
 
   // Removes every container of `owner` that is nobody's now. How many.
   int sweep(const std::string& owner);

@@ -102,7 +102,8 @@ void list(int root, const std::string& path, int depth, const TakeLimits& limits
   while (const dirent* entry = ::readdir(stream.get())) {
     const std::string name = entry->d_name;
     if (name == "." || name == "..") continue;
-    const std::string inner = path + "/" + name;
+    std::string inner = path;
+    inner.append("/").append(name);
     struct stat facts{};
     if (::fstatat(fd, name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) fail_errno(inner);
     if (S_ISDIR(facts.st_mode)) {

@@ -42,7 +42,7 @@ bool sleep(milliseconds time, const std::stop_token& stop) {
 
 class Grader::Impl {
  public:
-  Impl(Options options, engine::Options engine_options, gpu::SlotOptions slot_options,
+  Impl(Options options, engine::Options engine_options, const gpu::SlotOptions& slot_options,
        gpu::AttachOptions attach_options, const Tasks& tasks, AttemptSource& source, gpu::Inventory* inventory,
        std::function<void(const std::string&)> log)
       : options_(std::move(options)),
@@ -63,13 +63,13 @@ class Grader::Impl {
     if (options_.owner.empty()) options_.owner = work_folder_.owner();
     intake_.set_fault("engine", "not looked at yet");
     const std::size_t workers = slots_.view().size() + static_cast<std::size_t>(std::max(options_.prepare_ahead, 0));
-    threads_.emplace_back([this](std::stop_token stop) { follow_engine(stop); });
-    threads_.emplace_back([this](std::stop_token stop) { keep_house(stop); });
-    threads_.emplace_back([this](std::stop_token stop) { renew_all(stop); });
-    if (inventory_) threads_.emplace_back([this](std::stop_token stop) { watch_xids(stop); });
+    threads_.emplace_back([this](const std::stop_token& stop) { follow_engine(stop); });
+    threads_.emplace_back([this](const std::stop_token& stop) { keep_house(stop); });
+    threads_.emplace_back([this](const std::stop_token& stop) { renew_all(stop); });
+    if (inventory_) threads_.emplace_back([this](const std::stop_token& stop) { watch_xids(stop); });
     for (std::size_t i = 0; i < workers; ++i)
-      threads_.emplace_back([this, uid = options_.compile_uid_first +
-                                         static_cast<std::uint32_t>(i)](std::stop_token stop) { work(stop, uid); });
+      threads_.emplace_back([this, uid = options_.compile_uid_first + static_cast<std::uint32_t>(i)](
+                                const std::stop_token& stop) { work(stop, uid); });
   }
 
   ~Impl() { stop(); }
@@ -306,10 +306,10 @@ class Grader::Impl {
   std::vector<std::jthread> threads_;  // last: they use all above
 };
 
-Grader::Grader(Options options, engine::Options engine_options, gpu::SlotOptions slot_options,
+Grader::Grader(Options options, engine::Options engine_options, const gpu::SlotOptions& slot_options,
                gpu::AttachOptions attach_options, const Tasks& tasks, AttemptSource& source, gpu::Inventory* inventory,
                std::function<void(const std::string&)> log)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(engine_options), std::move(slot_options),
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(engine_options), slot_options,
                                    std::move(attach_options), tasks, source, inventory, std::move(log))) {}
 Grader::~Grader() = default;
 void Grader::stop() { impl_->stop(); }

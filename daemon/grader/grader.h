@@ -83,7 +83,7 @@ class Grader {
   // `tasks`, `source` and `inventory` (null: no GPUs) must outlive it. Throws std::runtime_error with the fix when the
   // work folder or the profile cannot be used, or when another process grades in that folder. `log` gets what an
   // operator should know, from any thread.
-  Grader(Options options, engine::Options engine_options, gpu::SlotOptions slot_options,
+  Grader(Options options, engine::Options engine_options, const gpu::SlotOptions& slot_options,
          gpu::AttachOptions attach_options, const Tasks& tasks, AttemptSource& source, gpu::Inventory* inventory,
          std::function<void(const std::string&)> log);
   ~Grader();  // stop()

@@ -24,7 +24,7 @@ std::int64_t now_s() {
 std::string key_of(const std::string& kind, const std::string& tar, const std::map<std::string, std::string>& args,
                    const std::string& more) {
   std::string all = std::string(kRecipeVersion) + "\n" + kind + "\n" + more + "\n" + sha256_hex(tar) + "\n";
-  for (const auto& [name, value] : args) all += name + "=" + value + "\n";
+  for (const auto& [name, value] : args) all.append(name).append("=").append(value).append("\n");
   return sha256_hex(all);
 }
 
@@ -77,13 +77,14 @@ std::string Images::base(const std::string& device) {
   return image->id;
 }
 
-Images::Pinned Images::environment(const Task& task, const std::string& device, std::stop_token stop) {
+Images::Pinned Images::environment(const Task& task, const std::string& device, const std::stop_token& stop) {
   Recipe recipe{"env", "", context_of(task.folder + "/environment"), {{"KBENCH_BASE", base(device)}}};
   recipe.key = key_of(recipe.kind, engine::write_tar(recipe.context), recipe.args, "");
   return get(recipe, stop, [](Recipe&) {});
 }
 
-Images::Pinned Images::judge(const Task& task, const std::string& device, std::uint32_t uid, std::stop_token stop) {
+Images::Pinned Images::judge(const Task& task, const std::string& device, std::uint32_t uid,
+                             const std::stop_token& stop) {
   const std::string base_id = base(device);
   Recipe recipe{"judge", "", context_of(task.folder + "/tests"), {{"KBENCH_BASE", base_id}, {"KBENCH_DEVICE", device}}};
   recipe.key =
@@ -98,7 +99,8 @@ Images::Pinned Images::judge(const Task& task, const std::string& device, std::u
   });
 }
 
-Images::Pinned Images::get(const Recipe& recipe, std::stop_token stop, const std::function<void(Recipe&)>& complete) {
+Images::Pinned Images::get(const Recipe& recipe, const std::stop_token& stop,
+                           const std::function<void(Recipe&)>& complete) {
   const std::string tag = "kbench/" + recipe.kind + ":" + recipe.key;
   while (true) {
     if (stop.stop_requested()) throw Stopped();
@@ -121,7 +123,7 @@ Images::Pinned Images::get(const Recipe& recipe, std::stop_token stop, const std
       if (flight->failure && !flight->abandoned) std::rethrow_exception(flight->failure);
       continue;
     }
-    const auto land = [&](std::exception_ptr failure, bool abandoned) {
+    const auto land = [&](const std::exception_ptr& failure, bool abandoned) {
       {
         const std::lock_guard lock(mutex_);
         flight->done = true;
@@ -143,7 +145,7 @@ Images::Pinned Images::get(const Recipe& recipe, std::stop_token stop, const std
   }
 }
 
-std::string Images::make(Recipe recipe, std::stop_token stop, const std::function<void(Recipe&)>& complete) {
+std::string Images::make(Recipe recipe, const std::stop_token& stop, const std::function<void(Recipe&)>& complete) {
   const std::string tag = "kbench/" + recipe.kind + ":" + recipe.key;
   if (const std::optional<engine::Image> image = engine_.image(tag)) return image->id;  // somebody was quicker
   complete(recipe);
@@ -163,7 +165,7 @@ std::string Images::make(Recipe recipe, std::stop_token stop, const std::functio
 }
 
 std::string Images::reference(const Task& task, const std::string& device, const std::string& base_id,
-                              const Recipe& recipe, std::uint32_t uid, std::stop_token stop) {
+                              const Recipe& recipe, std::uint32_t uid, const std::stop_token& stop) {
   // A copy with known modes: the catalogue may lie where the container's uid cannot read.
   const ScratchFolder folder(options_.work_folder + "/image-" + recipe.key.substr(0, 16));
   const std::string tests = folder.add("tests", 0755), out = folder.add("out", 0777);

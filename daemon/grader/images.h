@@ -33,9 +33,9 @@ class Images {
     std::string id_;
   };
   // What a submission compiles in. Throws InfraFault, EngineError, Stopped.
-  Pinned environment(const Task& task, const std::string& device, std::stop_token stop);
+  Pinned environment(const Task& task, const std::string& device, const std::stop_token& stop);
   // What it is measured in: private tests and the compiled reference. `uid`: for the compiler of the reference.
-  Pinned judge(const Task& task, const std::string& device, std::uint32_t uid, std::stop_token stop);
+  Pinned judge(const Task& task, const std::string& device, std::uint32_t uid, const std::stop_token& stop);
 
   // Removes images of ours that are too old or too many, with `pressed` all; never one in use. False when building
   // holds it up.
@@ -49,10 +49,10 @@ class Images {
     std::map<std::string, std::string> args;
   };
   std::string base(const std::string& device);
-  Pinned get(const Recipe& recipe, std::stop_token stop, const std::function<void(Recipe&)>& complete);
-  std::string make(Recipe recipe, std::stop_token stop, const std::function<void(Recipe&)>& complete);
+  Pinned get(const Recipe& recipe, const std::stop_token& stop, const std::function<void(Recipe&)>& complete);
+  std::string make(Recipe recipe, const std::stop_token& stop, const std::function<void(Recipe&)>& complete);
   std::string reference(const Task& task, const std::string& device, const std::string& base_id, const Recipe& recipe,
-                        std::uint32_t uid, std::stop_token stop);
+                        std::uint32_t uid, const std::stop_token& stop);
 
   const Options& options_;
   engine::Engine& engine_;
