@@ -77,8 +77,10 @@ class Grader::Impl {
   void stop() {
     for (std::jthread& thread : threads_) thread.request_stop();
     {
-      const std::lock_guard lock(mutex_);
+      // First those who wait for work, else they would claim what the others are about to give back.
+      std::unique_lock lock(mutex_);
       stopping_ = true;
+      claimed_.wait(lock, [this] { return claiming_ == 0; });
       for (const auto& [key, stopper] : active_) stopper->stop(StopReason::shutdown);
     }
     threads_.clear();  // joins
@@ -209,21 +211,35 @@ class Grader::Impl {
       wanted.gpus_max = slots_.usable("cuda");
       wanted.gpu_models = slots_.models();
       std::erase_if(wanted.devices, [&](const std::string& device) { return slots_.usable(device) == 0; });
-      std::optional<store::Lease> lease;
-      try {
-        if (!wanted.devices.empty()) lease = source_.claim(wanted, options_.claim_wait);
-        intake_.set_fault("source", "");
-      } catch (const std::exception& error) {
-        intake_.set_fault("source", error.what());
-        sleep(kSourcePause, stop);
+      if (wanted.devices.empty()) {
+        sleep(options_.health_every, stop);
         continue;
       }
-      if (lease) {
-        serve(*lease, compile_uid, stop);
-      } else if (wanted.devices.empty()) {
-        sleep(options_.health_every, stop);
-      }
+      if (const std::optional<store::Lease> lease = claim(wanted, stop)) serve(*lease, compile_uid, stop);
     }
+  }
+
+  std::optional<store::Lease> claim(const store::Wanted& wanted, const std::stop_token& stop) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return std::nullopt;
+      ++claiming_;
+    }
+    std::optional<store::Lease> lease;
+    std::string cause;
+    try {
+      lease = source_.claim(wanted, options_.claim_wait);
+    } catch (const std::exception& error) {
+      cause = error.what();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      --claiming_;
+    }
+    claimed_.notify_all();
+    intake_.set_fault("source", cause);
+    if (!cause.empty()) sleep(kSourcePause, stop);
+    return lease;
   }
 
   // The one boundary: whatever goes wrong inside becomes an outcome, a released lease, or nothing where the attempt is
@@ -300,7 +316,9 @@ class Grader::Impl {
   Site site_;
 
   mutable std::mutex mutex_;
+  std::condition_variable claimed_;
   bool stopping_ = false;
+  int claiming_ = 0;
   std::atomic<bool> recovered_ = false;
   std::map<Key, std::shared_ptr<Stopper>> active_;
   std::vector<std::jthread> threads_;  // last: they use all above

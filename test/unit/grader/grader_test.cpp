@@ -247,7 +247,10 @@ TEST_CASE("stopping the grader gives everything back; the next one finishes it")
   lab.wait_until([&] { return lab.fake.running() == 1 && lab.grader->active() == 2; });
   lab.grader->stop();
   CHECK(lab.fake.containers().empty());
-  for (const std::string& id : ids) CHECK(lab.get(id).state == State::queued);
+  for (const std::string& id : ids) {
+    CHECK(lab.get(id).state == State::queued);
+    CHECK(lab.get(id).attempt == 1);  // nobody who was waiting for work has taken it meanwhile
+  }
   lab.grader.reset();
   lab.behave("measure", measures);
   lab.start();

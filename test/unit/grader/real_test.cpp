@@ -108,7 +108,7 @@ struct House {
 
 }  // namespace
 
-TEST_CASE("real: every verdict, cancel, and a grader that is replaced in the middle") {
+TEST_CASE("real: every verdict") {
   House house;
   const std::pair<const char*, std::string> cases[] = {
       {"correct", program("return scan(a);")},
@@ -126,7 +126,10 @@ TEST_CASE("real: every verdict, cancel, and a grader that is replaced in the mid
     CHECK((done.reward.value_or(-1) > 0) == (std::string(verdict) == "correct"));
     CHECK_FALSE(done.rank_eligible);
   }
+}
 
+TEST_CASE("real: cancelled while measuring, and a grader that is replaced in the middle") {
+  House house;
   const std::string hanging = house.submit(program("for (volatile int n = 0;; n = n + 1) {}"));
   house.wait(hanging, State::measuring);
   CHECK(house.db->cancel(hanging) == store::Cancelled::requested);
@@ -139,6 +142,7 @@ TEST_CASE("real: every verdict, cancel, and a grader that is replaced in the mid
   CHECK(house.containers() == 0);
   house.start();
   const store::Submission done = house.wait(interrupted);
+  INFO(house.log);
   CHECK(done.verdict == "correct");
   CHECK(done.attempt == 2);
   while (house.grader->active() > 0) std::this_thread::sleep_for(milliseconds(10));
