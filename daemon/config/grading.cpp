@@ -144,7 +144,7 @@ void add_slots(std::vector<Option>& all) {
       "Folders of running attempts; at most 60 bytes, for a socket lies in it. Default: `work` in the data folder.",
       is_absolute));
   all.push_back(text("grader.seccomp_file", PLACE(grader.seccomp_file), "an absolute path",
-                     "seccomp profile of all containers. Default: the Engine's own.",
+                     "seccomp profile of all containers. Default: docker/seccomp.json, which is built in.",
                      [](const std::string& s) { return s.empty() || is_absolute(s); }));
   all.push_back(text("grader.base_cpu", PLACE(grader.base_cpu), "an image's name", "Base image of the device cpu."));
   all.push_back(text("grader.base_cuda", PLACE(grader.base_cuda), "an image's name", "Base image of the device cuda."));

@@ -51,7 +51,7 @@ class Grader::Impl {
         log_(std::move(log)),
         source_(source),
         inventory_(inventory),
-        seccomp_(options_.seccomp_file.empty() ? "" : text_of_file(options_.seccomp_file)),
+        seccomp_(options_.seccomp_file.empty() ? kSeccompProfile : text_of_file(options_.seccomp_file)),
         engine_(std::move(engine_options)),
         containers_(engine_, log_),
         images_(options_, engine_, containers_, mode_, attach_, seccomp_, log_),

@@ -35,7 +35,7 @@ struct Options {
   std::string name = "local";  // of this grader: unique per store, the same after a restart
   std::string owner;           // on containers and images; empty: made once and kept in work_folder
   std::string work_folder = "/var/lib/kbench/work";  // made 0700; short: a socket's path is at most 107 bytes
-  std::string seccomp_file;  // JSON profile for all containers; empty: the Engine's default profile
+  std::string seccomp_file;  // JSON profile for all containers; empty: docker/seccomp.json as it was built in
   std::string base_cpu = "kbench/base:cpu", base_cuda = "kbench/base:cuda";
   std::string gpu_arch = "90a";  // what CUDA submissions are compiled for
   int prepare_ahead = 2;         // submissions made ready while every slot is busy

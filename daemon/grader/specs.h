@@ -7,6 +7,8 @@
 
 namespace kbench::grader {
 
+extern const char* const kSeccompProfile;  // docker/seccomp.json
+
 struct Attempt {  // what names an attempt's containers
   std::string owner, submission;
   int number = 0;
