@@ -207,7 +207,7 @@ PassPlan prepare(const Subject& subject, const RuleText& text, std::unique_ptr<v
 
 class ParsedRule final : public Rule {
  public:
-  explicit ParsedRule(RuleText text) : text_(std::move(text)) {}
+  explicit ParsedRule(const RuleText& text) : text_(text) {}
 
   Outcome judge(Device& device, const Tensor& tensor, const Dims& dims, const Region& got, const Region& expected,
                 const Region& initial) const override {

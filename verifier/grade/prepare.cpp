@@ -35,7 +35,7 @@ bool contains(const std::vector<std::string>& all, const std::string& one) {
 
 // The compile runs this program again under the uid, with nothing inherited: an environment of its own, and copies of
 // the files.
-CompileResult compile_under(Session& session, uid_t uid, std::vector<Source> sources) {
+CompileResult compile_under(Session& session, uid_t uid, const std::vector<Source>& sources) {
   const std::string home = process::make_folder(uid);
   const auto as_uid = [&](const std::function<int()>& body, double seconds) {
     return process::run_as(uid, body, std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
