@@ -127,7 +127,7 @@ void take_artefact(Session& session) {
     const Phase phase(session, "compile");
     std::vector<Source> sources = read_sources(session.options.submission, SourceLimits{});
     const uid_t uid = session.options.uid_base + kUidCompile;
-    session.compiled = compile_under(session, uid, std::move(sources));
+    session.compiled = compile_under(session, uid, sources);
     process::kill_and_wipe(uid);
   } catch (const BadSubmission& fault) {
     throw Finding(events::kCompileError, "", fault.what());
