@@ -13,7 +13,8 @@ struct Thread {
   char state = '?';            // R S D T t Z X I as in /proc/<pid>/status
   std::int64_t run_ns = -1;    // on a processor so far; -1: this kernel does not say
   std::uint64_t switches = 0;  // context switches, voluntary and not
-  bool halted() const { return state == 'T' || state == 't' || state == 'Z' || state == 'X'; }
+  bool dead() const { return state == 'Z' || state == 'X'; }
+  bool halted() const { return state == 'T' || state == 't' || dead(); }
 };
 
 // Threads by id of all processes of which any uid (real, effective, saved) is `uid`.

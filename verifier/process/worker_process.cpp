@@ -27,8 +27,10 @@ using verify::Ended;
 namespace {
 
 constexpr auto kNap = 2ms;  // asleep at most that long before looking whether the worker still lives
-constexpr std::int64_t kStoppedRunNs =
-    50'000;  // a stopped thread's last steps into the stop may still be counted; no more
+// A stopped thread's last steps into the stop may still be counted, and so may what a busy host stole meanwhile. More
+// than that is a thread that was continued; less cannot be told from an honest one, and is the most a submission can
+// gain by it.
+constexpr std::int64_t kStoppedRunNs = 1'000'000;
 constexpr std::uint64_t kStoppedSwitches = 1;  // the same, where the kernel does not say how long a thread ran
 constexpr auto kSleepersGrace = 20ms;          // after that a thread in uninterruptible sleep counts as stopped
 
@@ -186,12 +188,14 @@ void WorkerProcess::State::check_still_stopped() {
   const std::map<pid_t, Thread> now = threads_of(command.uid);
   for (const auto& [tid, thread] : now) {
     const auto before = at_stop.find(tid);
+    if (before != at_stop.end() && thread.dead() && !before->second.dead() && oom_kills() == oom_kills_before)
+      return violated("ended while stopped");
     if (before == at_stop.end() || ran(before->second, thread) || (!thread.halted() && thread.state != 'D'))
       return violated("ran while stopped");
   }
   // Who is gone has run, unless it was dead already or memory ran out.
   for (const auto& [tid, thread] : at_stop)
-    if (thread.state != 'Z' && thread.state != 'X' && !now.contains(tid) && oom_kills() == oom_kills_before)
+    if (!thread.dead() && !now.contains(tid) && oom_kills() == oom_kills_before)
       return violated("ended while stopped");
 }
 
