@@ -1,6 +1,7 @@
-// A worker that takes the protocol over and shaves off the window what it can. For probe/scale-f32; scripts/gpu/adversary measures what
-// it gains. EARLY: says done as soon as its kernel is launched. QUEUED: before the window opens it queues, behind a wait on the go word,
-// the kernel of the next call, which finds its shape in the page. Neither: the same loop, honest.
+// A worker that takes the protocol over and shaves off the window what it can. For probe/scale-f32;
+// scripts/gpu/adversary measures what it gains. EARLY: says done as soon as its kernel is launched. QUEUED: before the
+// window opens it queues, behind a wait on the go word, the kernel of the next call, which finds its shape in the page.
+// Neither: the same loop, honest.
 #pragma once
 
 #include <cuda.h>
@@ -40,7 +41,9 @@ __device__ inline void scale(const Vector& v) {
   if (blockIdx.x == 0 && threadIdx.x < (v.n & 3)) v.y[(v.n & ~3ll) + threadIdx.x] = 2 * v.x[(v.n & ~3ll) + threadIdx.x];
 }
 __global__ void now(Vector v) { scale(v); }
-__global__ void whichever(const Table table, const volatile std::uint32_t* shape) { scale(table.shapes[*shape % kShapesMax]); }
+__global__ void whichever(const Table table, const volatile std::uint32_t* shape) {
+  scale(table.shapes[*shape % kShapesMax]);
+}
 
 inline int launch(const Vector& v, cudaStream_t stream) {
   now<<<132 * 16, 256, 0, stream>>>(v);
@@ -82,7 +85,9 @@ inline void take_over(const Table& table, const Pages& pages, bool early, bool q
     pages.from->call_us = ms * 1000;
     say_done(pages, epoch);
     if (queued) {
-      if (wait_value(stream, reinterpret_cast<CUdeviceptr>(base + 2), epoch + 1, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) _exit(43);
+      if (wait_value(stream, reinterpret_cast<CUdeviceptr>(base + 2), epoch + 1, CU_STREAM_WAIT_VALUE_GEQ) !=
+          CUDA_SUCCESS)
+        _exit(43);
       cudaEventRecord(begin, stream);
       whichever<<<132 * 16, 256, 0, stream>>>(table, base + 4);
       cudaEventRecord(end, stream);
