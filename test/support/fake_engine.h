@@ -43,7 +43,7 @@ class FakeEngine : public FakeHttp {
   void restart(std::chrono::milliseconds away, bool live_restore = false);
   FakeReply answer_as_usual(const FakeRequest& request) {
     return respond(request);
-  }                                                        // for scripts that change some answers only
+  }  // for scripts that change some answers only
   FakeReply built(const std::string& log = "Step 1/1\n");  // a good build's answer; its image exists from now on
 
  private:

@@ -1,7 +1,8 @@
 // What differs between the cpu and the cuda device: memory, the verifier's own kernels, and the trusted window.
 //
-// One device, one thread: the verifier's main thread. Every call either does all it says or throws DeviceFault, which is an
-// infrastructure fault unless the caller knows that the worker caused it (the worker's faults arrive through Peer).
+// One device, one thread: the verifier's main thread. Every call either does all it says or throws DeviceFault, which
+// is an infrastructure fault unless the caller knows that the worker caused it (the worker's faults arrive through
+// Peer).
 #pragma once
 
 #include <chrono>
@@ -20,10 +21,17 @@ struct kbench_exec;
 
 namespace kbench::verify {
 
-struct DeviceFault : std::runtime_error { using std::runtime_error::runtime_error; };
-struct OutOfDeviceMemory : DeviceFault { using DeviceFault::DeviceFault; };
+struct DeviceFault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+struct OutOfDeviceMemory : DeviceFault {
+  using DeviceFault::DeviceFault;
+};
 
-struct Region { std::byte* data = nullptr; std::uint64_t bytes = 0; };  // device addresses
+struct Region {
+  std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
+};  // device addresses
 
 // Memory only the verifier maps. Scrubbed (zeroed) before it is freed.
 class Buffer {
@@ -32,8 +40,8 @@ class Buffer {
   virtual Region region() const = 0;
 };
 
-// Memory handed to a worker as a file descriptor: guard band, tensor, guard band. The worker sees all three, and is told where the
-// tensor is; whoever writes outside it is found out.
+// Memory handed to a worker as a file descriptor: guard band, tensor, guard band. The worker sees all three, and is
+// told where the tensor is; whoever writes outside it is found out.
 class SharedBuffer {
  public:
   virtual ~SharedBuffer() = default;
@@ -45,36 +53,42 @@ class SharedBuffer {
   virtual std::uint64_t tensor_offset() const = 0;  // where in that the tensor starts
 };
 
-struct Facts {                     // recorded with every result
-  std::string kind;                // "cpu" | "cuda"
-  std::string name;                // "NVIDIA H200" | the processor's name
-  std::string uuid;                // empty on cpu
-  std::string driver, runtime;     // versions
-  int units = 0;                   // SMs | cores in the affinity mask
+struct Facts {                  // recorded with every result
+  std::string kind;             // "cpu" | "cuda"
+  std::string name;             // "NVIDIA H200" | the processor's name
+  std::string uuid;             // empty on cpu
+  std::string driver, runtime;  // versions
+  int units = 0;                // SMs | cores in the affinity mask
   std::uint64_t memory_bytes = 0, l2_bytes = 0;
   double clock_mhz_max = 0, memory_clock_mhz_max = 0;
 };
 
 // Bounds on the evidence of a window; what breaks one makes the repetition count as infinitely slow.
 struct Bounds {
-  double quiescence_us_max;        // second null kernel
-  double stretch_ratio_max;        // quiescence to A, over its calibrated length
-  double start_excess_us_max;      // launch of the snapshot to its start, over its calibrated length
+  double quiescence_us_max;    // second null kernel
+  double stretch_ratio_max;    // quiescence to A, over its calibrated length
+  double start_excess_us_max;  // launch of the snapshot to its start, over its calibrated length
 };
 
-struct Fill { inputs::Program program; std::vector<Region> reads; Region to; };
-struct Copy { Region from, to; };
+struct Fill {
+  inputs::Program program;
+  std::vector<Region> reads;
+  Region to;
+};
+struct Copy {
+  Region from, to;
+};
 
 // One repetition, from quiescence to snapshot.
 struct RepetitionPlan {
-  std::uint32_t epoch;             // the go word's new value
-  std::uint64_t seed;              // of the inputs; secret, fresh
-  std::uint64_t poison;            // key of the poison and of the guard bands; secret, fresh
-  std::uint64_t order;             // key of the snapshot's order; secret, fresh
-  std::vector<Fill> fills;         // in order
-  std::vector<Region> poisoned;    // pure outputs and guard bands: random bytes by key and offset
-  std::vector<Copy> snapshots;     // outputs and in-out tensors, to private memory
-  bool evict = true;               // read scratch of 4 x L2 before A
+  std::uint32_t epoch;           // the go word's new value
+  std::uint64_t seed;            // of the inputs; secret, fresh
+  std::uint64_t poison;          // key of the poison and of the guard bands; secret, fresh
+  std::uint64_t order;           // key of the snapshot's order; secret, fresh
+  std::vector<Fill> fills;       // in order
+  std::vector<Region> poisoned;  // pure outputs and guard bands: random bytes by key and offset
+  std::vector<Copy> snapshots;   // outputs and in-out tensors, to private memory
+  bool evict = true;             // read scratch of 4 x L2 before A
   std::chrono::nanoseconds deadline;
 };
 
@@ -82,34 +96,35 @@ enum class Ended : std::uint8_t { done, refused, died, timed_out };  // refused:
 
 struct Repetition {
   Ended ended = Ended::died;
-  double window_us = 0;            // B - A; the overhead is not yet subtracted
-  double quiescence_us = 0;        // 0 on a device that stops the worker instead
-  double stretch_us = 0;           // quiescence to A
-  double start_us = 0;             // launch of the snapshot to its start on the device
-  double worker_us = 0;            // what the worker says its call took; evidence only
+  double window_us = 0;      // B - A; the overhead is not yet subtracted
+  double quiescence_us = 0;  // 0 on a device that stops the worker instead
+  double stretch_us = 0;     // quiescence to A
+  double start_us = 0;       // launch of the snapshot to its start on the device
+  double worker_us = 0;      // what the worker says its call took; evidence only
 };
 
 // The worker, as a device's window needs it. Implemented by process/process.h.
 class Peer {
  public:
   virtual ~Peer() = default;
-  virtual std::uint32_t* go_word() = 0;             // in the page the worker reads; the page is kPageBytes long and page-aligned
-  virtual void go(std::uint32_t epoch) = 0;         // writes the word and wakes the worker
-  virtual void wake() = 0;                          // wakes a worker that sleeps on the word, which a kernel has written
-  virtual Ended wait_done(std::uint32_t epoch, std::chrono::nanoseconds deadline) = 0;   // busy at first, then sleeping
+  virtual std::uint32_t* go_word() = 0;  // in the page the worker reads; the page is kPageBytes long and page-aligned
+  virtual void go(std::uint32_t epoch) = 0;  // writes the word and wakes the worker
+  virtual void wake() = 0;                   // wakes a worker that sleeps on the word, which a kernel has written
+  virtual Ended wait_done(std::uint32_t epoch, std::chrono::nanoseconds deadline) = 0;  // busy at first, then sleeping
   virtual double worker_us() = 0;
-  virtual void stop() = 0;  // all of its processes are stopped when it returns (cpu device); again: checks that none ran since
+  virtual void
+  stop() = 0;  // all of its processes are stopped when it returns (cpu device); again: checks that none ran since
   virtual void resume() = 0;
 };
 
 // Sums over all elements that the comparison rules are built of; see compare/passes.h for each pass.
 struct PassPlan {
-  std::uint8_t pass;               // compare::Pass
+  std::uint8_t pass;  // compare::Pass
   DType dtype;
   Region got, expected, initial;
-  std::int64_t count;              // stored elements
-  std::int64_t row;                // elements a row; a row-wise pass
-  Region row_scales;               // float a row, made by the row-scale pass
+  std::int64_t count;  // stored elements
+  std::int64_t row;    // elements a row; a row-wise pass
+  Region row_scales;   // float a row, made by the row-scale pass
   double parameters[8];
 };
 struct PassSums {
@@ -132,8 +147,9 @@ class Device {
 
   virtual void fill(const Fill& fill, std::uint64_t seed) = 0;
   virtual void poison(Region region, std::uint64_t key) = 0;
-  virtual std::int64_t unpoisoned(Region region, std::uint64_t key) = 0;   // bytes that differ from the poison: guard bands
-  virtual std::uint64_t hash(Region region) = 0;                           // of all bytes, whatever the order of the threads
+  virtual std::int64_t unpoisoned(Region region,
+                                  std::uint64_t key) = 0;  // bytes that differ from the poison: guard bands
+  virtual std::uint64_t hash(Region region) = 0;           // of all bytes, whatever the order of the threads
   virtual void copy(Copy copy) = 0;
   virtual PassSums pass(const PassPlan& plan) = 0;
 

@@ -21,8 +21,8 @@ constexpr double kSnapshotShare = 0.4;
 constexpr int kSpareRuns =
     measure::kHardwareVoidsMax + 1;  // plans beyond kWorkerRuns: voided runs, and one for interference
 
-// The Engine gives a tmpfs the mode of the folder it covers, and makes that folder 0755 where the image has none: what lies under it
-// would be open to workers.
+// The Engine gives a tmpfs the mode of the folder it covers, and makes that folder 0755 where the image has none: what
+// lies under it would be open to workers.
 std::string private_parent() {
   if (::access("/kbench", W_OK) != 0) return "/tmp";
   if (::chmod("/kbench", 0700) != 0) throw GradeFault("worker", "/kbench cannot be closed to workers");

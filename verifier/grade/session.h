@@ -90,7 +90,7 @@ struct Session {
   std::vector<RunRecord> voided;
   std::vector<OddResult> odd;
   std::vector<std::string> complaints;  // complaints that passed
-  std::optional<double> peak;                  // of the device for the task's bound, in the metric's unit
+  std::optional<double> peak;           // of the device for the task's bound, in the metric's unit
   double canary_before_us = 0, canary_after_us = 0;
   std::map<std::string, double> seconds;  // by phase
 

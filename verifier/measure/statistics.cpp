@@ -107,8 +107,8 @@ std::string_view name_of(Breach breach) {
 Breach breach_of(const verify::Repetition& repetition, const Calibration& calibration, const verify::Bounds& bounds) {
   if (!(repetition.quiescence_us <= bounds.quiescence_us_max)) return Breach::quiescence;
   if (!(repetition.stretch_us <= calibration.stretch_us * bounds.stretch_ratio_max)) return Breach::stretch;
-  // Behind a kernel of tens of milliseconds the switch between contexts takes longer; what an early done could hide there is a
-  // hundredth of the window at most, and B waits for it all the same.
+  // Behind a kernel of tens of milliseconds the switch between contexts takes longer; what an early done could hide
+  // there is a hundredth of the window at most, and B waits for it all the same.
   const double excess_us_max = std::max(bounds.start_excess_us_max, kStartExcessShare * repetition.window_us);
   if (!(repetition.start_us <= calibration.start_us + excess_us_max)) return Breach::early_done;
   return Breach::none;

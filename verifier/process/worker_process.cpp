@@ -195,8 +195,7 @@ void WorkerProcess::State::check_still_stopped() {
   }
   // Who is gone has run, unless it was dead already or memory ran out.
   for (const auto& [tid, thread] : at_stop)
-    if (!thread.dead() && !now.contains(tid) && oom_kills() == oom_kills_before)
-      return violated("ended while stopped");
+    if (!thread.dead() && !now.contains(tid) && oom_kills() == oom_kills_before) return violated("ended while stopped");
 }
 
 std::unique_ptr<WorkerProcess> WorkerProcess::start(const Command& command, const protocol::Setup& setup,

@@ -34,7 +34,8 @@ __global__ void functions_kernel(const double* x, double* y, int n) {
 }
 __global__ void elements_kernel(const __grid_constant__ inputs::Program program, std::uint64_t seed, Reads reads,
                                 void* out) {
-  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < inputs::generation_units(program); i += gridDim.x * blockDim.x) {
+  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < inputs::generation_units(program);
+       i += gridDim.x * blockDim.x) {
     inputs::generate_unit(program, seed, i, reads.at, out);
   }
 }
