@@ -202,9 +202,10 @@ class Engine {
   void events(const std::string& label, const std::function<void()>& connected,
               const std::function<void(const Event&)>& on_event, const std::stop_token& stop);
 
+  struct Impl;  // internal to daemon/engine
+
  private:
   friend class Run;
-  struct Impl;
   std::shared_ptr<Impl> impl_;
 };
 

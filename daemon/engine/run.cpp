@@ -98,6 +98,26 @@ std::optional<Container> Run::wait(milliseconds patience, const std::stop_token&
   }
 }
 
+namespace {
+
+// What became of a start without an answer. An Engine that is away is waited for, as long as a start may take.
+bool started_after_all(Engine::Impl& engine, const std::string& id) {
+  const auto deadline = Clock::now() + engine.options.start_timeout;
+  milliseconds pause = engine.options.backoff_min;
+  while (true) {
+    try {
+      const std::optional<Container> now = engine.inspect(id);
+      return now && now->status != "created";
+    } catch (const EngineError& error) {
+      if (Clock::now() + pause >= deadline) throw;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, engine.options.backoff_max);
+  }
+}
+
+}  // namespace
+
 Run Engine::start(const std::string& id) {
   using Wait = Run::State::Wait;
   auto state = std::make_unique<Run::State>();
@@ -119,8 +139,7 @@ Run Engine::start(const std::string& id) {
   } catch (const EngineError& error) {
     // A start whose client is gone still happens; then the container is watched like any other.
     if (error.kind != Kind::timeout && error.kind != Kind::unreachable) throw;
-    const std::optional<Container> now = impl_->inspect(id);
-    if (!now || now->status == "created") throw;
+    if (!started_after_all(*impl_, id)) throw;
   }
   return Run(std::move(state));
 }

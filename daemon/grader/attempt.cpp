@@ -26,9 +26,9 @@ constexpr std::chrono::seconds kLeftoverPatience{10};        // for a GPU's proc
 
 // The attempt's files on the host: what is handed in, and leaves that containers write into.
 struct Folder {
-  Folder(const std::string& parent, const Attempt& attempt)
-      : root(parent + "/" + attempt.submission + "-" + std::to_string(attempt.number)) {}
-  const ScratchFolder root;
+  Folder(WorkFolder& parent, const Attempt& attempt)
+      : root(parent, attempt.submission + "-" + std::to_string(attempt.number)) {}
+  const WorkFolder::Scratch root;
   const std::string submission = root.add("submission", 0755), artefact = root.add("artefact", 0755);
   const std::string compiled = root.add("compiled", 0777), out = root.add("out", 0777),
                     report = root.add("report", 0777);
@@ -42,7 +42,7 @@ class Grading {
         stopper_(stopper),
         compile_uid_(compile_uid),
         attempt_{site.options.owner, lease.submission.id, lease.attempt},
-        folder_(site.options.work_folder, attempt_) {}
+        folder_(site.work_folder, attempt_) {}
 
   store::Outcome run() {
     const Task& task = the_task();
@@ -161,14 +161,8 @@ class Grading {
   gpu::Slots::Held acquire() {
     const store::Submission& submission = lease_.submission;
     while (true) {
-      std::optional<gpu::Slots::Held> held = [&] {
-        try {
-          return site_.slots.acquire(submission.device, submission.gpus, submission.gpu_model, submission.id,
-                                     stopper_.token());
-        } catch (const gpu::NoSlot& none) {
-          throw InfraFault("gpu", none.what());
-        }
-      }();
+      std::optional<gpu::Slots::Held> held = site_.slots.acquire(submission.device, submission.gpus,
+                                                                 submission.gpu_model, submission.id, stopper_.token());
       if (!held) throw Stopped();
       bool healthy = true;
       for (const gpu::Gpu& gpu : held->gpus()) {

@@ -6,12 +6,14 @@
 #include "daemon/grader/containers.h"
 #include "daemon/grader/images.h"
 #include "daemon/grader/stop_reason.h"
+#include "daemon/grader/work_folder.h"
 
 namespace kbench::grader {
 
 // What all attempts of a grader share.
 struct Site {
   const Options& options;
+  WorkFolder& work_folder;
   engine::Engine& engine;
   Containers& containers;
   Images& images;
@@ -25,8 +27,8 @@ struct Site {
   const std::function<void(const std::string&)>& log;
 };
 
-// Leaves nothing behind, however it ends. Throws Stopped (see stopper.reason()), EngineError, StoreFault, InfraFault,
-// and std::exception for the rest; none of them is the submission's fault.
+// Leaves nothing behind, however it ends. Throws Stopped (see stopper.reason()), EngineError, StoreFault, NoSlot,
+// InfraFault, and std::exception for the rest; none of them is the submission's fault.
 store::Outcome grade_attempt(Site& site, const store::Lease& lease, Stopper& stopper, std::uint32_t compile_uid);
 
 }  // namespace kbench::grader

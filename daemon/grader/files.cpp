@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -158,23 +157,6 @@ Taken take_folder(const std::string& from, const std::string& name, const std::s
   }
   taken.sha256 = sha256_hex(hashes);
   return taken;
-}
-
-ScratchFolder::ScratchFolder(std::string path) : path_(std::move(path)) {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
-  if (error || ::mkdir(path_.c_str(), 0700) != 0) fail_errno(path_);
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;  // what is left is removed at the next start
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string ScratchFolder::add(const std::string& leaf, unsigned mode) const {
-  const std::string path = path_ + "/" + leaf;
-  if (::mkdir(path.c_str(), 0700) != 0 || ::chmod(path.c_str(), mode) != 0) fail_errno(path);
-  return path;
 }
 
 std::string sha256_hex(std::string_view bytes) {

@@ -1,4 +1,4 @@
-// Folders that containers work in, and files that they left behind, taken without trusting them: beneath a folder,
+// Files that containers left behind, taken without trusting them: beneath a folder,
 // through no link, regular, bounded.
 #pragma once
 
@@ -34,20 +34,6 @@ struct Taken {
 // Copies what lies in from/name into the existing, empty folder `to` (files 0444, folders 0755). FileFault for anything
 // but regular files with one link and folders, and for more than the limits. Nothing there: no files.
 Taken take_folder(const std::string& from, const std::string& name, const std::string& to, const TakeLimits& limits);
-
-// A new folder that is ours alone (0700), with leaves that containers may enter; gone with all in it at the end. What
-// an earlier one of the same path left is removed first.
-class ScratchFolder {
- public:
-  explicit ScratchFolder(std::string path);
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::string add(const std::string& leaf, unsigned mode) const;  // its path; whatever the umask is
-
- private:
-  const std::string path_;
-};
 
 std::string sha256_hex(std::string_view bytes);
 

@@ -54,12 +54,12 @@ class Grader::Impl {
         seccomp_(options_.seccomp_file.empty() ? kSeccompProfile : text_of_file(options_.seccomp_file)),
         engine_(std::move(engine_options)),
         containers_(engine_, log_),
-        images_(options_, engine_, containers_, mode_, attach_, seccomp_, log_),
+        images_(options_, work_folder_, engine_, containers_, mode_, attach_, seccomp_, log_),
         slots_(gpu::make_slots(slot_options, inventory ? inventory->list() : std::vector<gpu::Gpu>{}),
                slot_options.gpu_faults_max),
         intake_(options_, log_),
-        site_{options_, engine_, containers_, images_,   slots_,   mode_,
-              attach_,  tasks,   source,      inventory, seccomp_, log_} {
+        site_{options_, work_folder_, engine_, containers_, images_,  slots_, mode_,
+              attach_,  tasks,        source,  inventory,   seccomp_, log_} {
     if (options_.owner.empty()) options_.owner = work_folder_.owner();
     intake_.set_fault("engine", "not looked at yet");
     const std::size_t workers = slots_.view().size() + static_cast<std::size_t>(std::max(options_.prepare_ahead, 0));
@@ -127,10 +127,9 @@ class Grader::Impl {
   void reconcile() {
     mode_ = gpu::resolve(attach_, engine_.info());
     containers_.sweep(options_.owner);
+    work_folder_.clear();
     if (!recovered_) {
-      // From before a restart. Nothing of them runs any more: their containers are gone and nobody else may have these
-      // folders.
-      work_folder_.clear();
+      // From before a restart; nothing of them runs any more.
       for (const store::Lease& lease : source_.held()) {
         log_("giving back " + lease.submission.id + ", attempt " + std::to_string(lease.attempt) +
              ", left from before the restart");
@@ -152,6 +151,7 @@ class Grader::Impl {
           intake_.set_fault("engine.answers", "");
           if (Clock::now() >= next_sweep) {
             containers_.sweep(options_.owner);
+            work_folder_.clear();
             next_sweep = Clock::now() + options_.reconcile_every;
           }
           if (const bool pressed = intake_.has_fault("disk"); pressed || Clock::now() >= next_prune) {
@@ -291,6 +291,9 @@ class Grader::Impl {
     } catch (const store::StoreFault& fault) {
       log_(lease.submission.id + ": " + fault.what());
       return std::nullopt;
+    } catch (const gpu::NoSlot& none) {  // quarantined since it was claimed: it has not been tried
+      log_(lease.submission.id + ": " + none.what());
+      return std::nullopt;
     } catch (const InfraFault& fault) {
       log_(lease.submission.id + ": " + fault.what());
       return infra(fault.what(), fault.final);
@@ -301,7 +304,7 @@ class Grader::Impl {
   }
 
   Options options_;  // not changed once the threads run
-  const WorkFolder work_folder_;
+  WorkFolder work_folder_;
   const gpu::AttachOptions attach_;
   const std::function<void(const std::string&)> log_;
   AttemptSource& source_;

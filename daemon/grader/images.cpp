@@ -38,15 +38,25 @@ std::vector<engine::TarEntry> context_of(const std::string& folder) {
 
 }  // namespace
 
+// How a build that several wait for has ended. Its error in parts: an exception object shared by threads would be one
+// more thing to prove safe.
 struct Images::Flight {
-  bool done = false, abandoned = false;  // abandoned: its builder was stopped; another may try
-  std::exception_ptr failure;
+  bool done = false, failed = false;
+  std::optional<Kind> engine;  // an EngineError's kind
+  std::string cause, message;
+  bool final = false;
+
+  void rethrow() const {
+    if (engine) throw EngineError(*engine, 0, message);
+    throw InfraFault(cause, message, final);
+  }
 };
 
-Images::Images(const Options& options, engine::Engine& engine, Containers& containers,
+Images::Images(const Options& options, WorkFolder& work_folder, engine::Engine& engine, Containers& containers,
                const std::atomic<gpu::Mode>& mode, const gpu::AttachOptions& attach, std::string seccomp,
                std::function<void(const std::string&)> log)
     : options_(options),
+      work_folder_(work_folder),
       engine_(engine),
       containers_(containers),
       mode_(mode),
@@ -120,26 +130,36 @@ Images::Pinned Images::get(const Recipe& recipe, const std::stop_token& stop,
     if (!mine) {
       std::unique_lock lock(mutex_);
       if (!changed_.wait(lock, stop, [&] { return flight->done; })) throw Stopped();
-      if (flight->failure && !flight->abandoned) std::rethrow_exception(flight->failure);
+      if (flight->failed) flight->rethrow();
       continue;
     }
-    const auto land = [&](const std::exception_ptr& failure, bool abandoned) {
+    const auto land = [&](const std::function<void()>& note) {
       {
         const std::lock_guard lock(mutex_);
+        note();
         flight->done = true;
-        flight->failure = failure;
-        flight->abandoned = abandoned;
         flights_.erase(tag);
       }
       changed_.notify_all();
     };
+    const auto failed = [&](std::optional<Kind> kind, const std::string& cause, const std::string& message,
+                            bool final) { land([&] { *flight = {true, true, kind, cause, message, final}; }); };
     try {
       const std::shared_lock removal(removal_);
       Pinned made(*this, make(recipe, stop, complete));
-      land(nullptr, false);
+      land([] {});
       return made;
-    } catch (...) {
-      land(std::current_exception(), stop.stop_requested());
+    } catch (const Stopped&) {
+      land([] {});  // whoever waits looks again and builds it
+      throw;
+    } catch (const EngineError& error) {
+      failed(error.kind, "", error.what(), false);
+      throw;
+    } catch (const InfraFault& fault) {
+      failed(std::nullopt, fault.cause, std::string(fault.what()).substr(fault.cause.size() + 2), fault.final);
+      throw;
+    } catch (const std::exception& error) {
+      failed(std::nullopt, "image", error.what(), false);
       throw;
     }
   }
@@ -167,7 +187,7 @@ std::string Images::make(Recipe recipe, const std::stop_token& stop, const std::
 std::string Images::reference(const Task& task, const std::string& device, const std::string& base_id,
                               const Recipe& recipe, std::uint32_t uid, const std::stop_token& stop) {
   // A copy with known modes: the catalogue may lie where the container's uid cannot read.
-  const ScratchFolder folder(options_.work_folder + "/image-" + recipe.key.substr(0, 16));
+  const WorkFolder::Scratch folder(work_folder_, "image-" + recipe.key.substr(0, 16));
   const std::string tests = folder.add("tests", 0755), out = folder.add("out", 0777);
   for (const engine::TarEntry& entry : recipe.context) write_beneath(tests, entry.path, entry.content);
   engine::ContainerSpec spec = reference_spec(options_, {base_id, device, recipe.key, tests, out, uid}, seccomp_);

@@ -12,13 +12,15 @@
 
 #include "daemon/grader/containers.h"
 #include "daemon/grader/grader.h"
+#include "daemon/grader/work_folder.h"
 
 namespace kbench::grader {
 
 class Images {
  public:
-  Images(const Options& options, engine::Engine& engine, Containers& containers, const std::atomic<gpu::Mode>& mode,
-         const gpu::AttachOptions& attach, std::string seccomp, std::function<void(const std::string&)> log);
+  Images(const Options& options, WorkFolder& work_folder, engine::Engine& engine, Containers& containers,
+         const std::atomic<gpu::Mode>& mode, const gpu::AttachOptions& attach, std::string seccomp,
+         std::function<void(const std::string&)> log);
 
   // An image that is not thrown away while this lives.
   class Pinned {
@@ -55,6 +57,7 @@ class Images {
                         std::uint32_t uid, const std::stop_token& stop);
 
   const Options& options_;
+  WorkFolder& work_folder_;
   engine::Engine& engine_;
   Containers& containers_;
   const std::atomic<gpu::Mode>& mode_;

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <random>
 #include <stdexcept>
+#include <system_error>
 
 namespace kbench::grader {
 
@@ -50,9 +51,35 @@ std::string WorkFolder::owner() const {
   return owner;
 }
 
-void WorkFolder::clear() const {
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_))
-    if (entry.is_directory()) fs::remove_all(entry.path());
+void WorkFolder::clear() {
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
+    if (!entry.is_directory()) continue;
+    const std::lock_guard lock(mutex_);  // held while removing: nobody makes one of that name meanwhile
+    std::error_code ignored;             // what resists is tried again next time
+    if (!names_.contains(entry.path().filename())) fs::remove_all(entry.path(), ignored);
+  }
+}
+
+WorkFolder::Scratch::Scratch(WorkFolder& parent, const std::string& name)
+    : parent_(parent), name_(name), path_(parent.path_ + "/" + name) {
+  const std::lock_guard lock(parent_.mutex_);
+  fs::remove_all(path_);
+  if (::mkdir(path_.c_str(), 0700) != 0) throw std::system_error(errno, std::generic_category(), path_);
+  parent_.names_.insert(name_);
+}
+
+WorkFolder::Scratch::~Scratch() {
+  std::error_code ignored;  // what is left is found by clear
+  fs::remove_all(path_, ignored);
+  const std::lock_guard lock(parent_.mutex_);
+  parent_.names_.erase(name_);
+}
+
+std::string WorkFolder::Scratch::add(const std::string& leaf, unsigned mode) const {
+  std::string path = path_ + "/" + leaf;
+  if (::mkdir(path.c_str(), 0700) != 0 || ::chmod(path.c_str(), mode) != 0)
+    throw std::system_error(errno, std::generic_category(), path);
+  return path;
 }
 
 }  // namespace kbench::grader

@@ -136,6 +136,25 @@ TEST_CASE("a start whose answer is lost still happened") {
   CHECK(stage.engine.start(id).wait(kLong)->exit_code == 0);
 }
 
+TEST_CASE("a start during which the Engine goes away is asked about when it is back") {
+  Stage stage;
+  const std::string id = stage.engine.create(stage.spec());
+  std::jthread restarter;
+  stage.fake.script("POST /containers/" + id + "/start", [&](const FakeRequest&) {
+    Engine other(stage.quick());
+    other.start(id);
+    restarter = std::jthread([&] { stage.fake.restart(milliseconds(100), true); });
+    std::this_thread::sleep_for(milliseconds(30));
+    return FakeReply{.drop = true};
+  });
+  Run run = stage.engine.start(id);
+  CHECK(run.wait(kLong)->exit_code == 0);
+  restarter.join();
+  const std::string unstarted = stage.engine.create(stage.spec("kbench-s-2-1-compile"));
+  stage.fake.script("POST /containers/" + unstarted + "/start", FakeReply{.drop = true});
+  CHECK(error_of([&] { stage.engine.start(unstarted); }).kind == Kind::unreachable);
+}
+
 TEST_CASE("kill: ended and absent are fine, unkillable is not") {
   Stage stage;
   const std::string id = stage.engine.create(stage.spec());

@@ -12,9 +12,9 @@ struct Gallery : Lab {
   std::function<void(const std::string&)> quiet = [](const std::string&) {};
   Containers containers{engine, quiet};
   std::atomic<gpu::Mode> mode = gpu::Mode::none;
-  Images images{options, engine, containers, mode, attach_options, "", quiet};
+  WorkFolder work_folder{options.work_folder};
+  Images images{options, work_folder, engine, containers, mode, attach_options, "", quiet};
   const Task& task = *tasks.find(kScan);
-  Gallery() { std::filesystem::create_directories(options.work_folder); }
 };
 
 }  // namespace
