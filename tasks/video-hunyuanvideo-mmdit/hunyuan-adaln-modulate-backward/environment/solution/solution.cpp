@@ -1,0 +1,18 @@
+// Backward of LayerNorm modulation with per-sample shift and scale gradients
+// The task is in /task/instruction.md, the arguments in /task/task.h, a correct but slow version in /task/reference.h.
+#include "task.h"
+
+// Writes nothing yet: it builds and scores 0. Return 0 when done; any other number ends the grading and is shown to you.
+extern "C" int kbench_run(const kbench_args* args, kbench_stream) {
+  [[maybe_unused]] const long long B = args->B;
+  [[maybe_unused]] const long long N = args->N;
+  [[maybe_unused]] const long long C = args->C;
+  [[maybe_unused]] const float eps = args->eps;
+  [[maybe_unused]] const kb::bf16* const x = args->x;
+  [[maybe_unused]] const kb::bf16* const sc = args->sc;
+  [[maybe_unused]] const kb::bf16* const dy = args->dy;
+  [[maybe_unused]] kb::bf16* const dx = args->dx;
+  [[maybe_unused]] float* const dsc = args->dsc;
+  [[maybe_unused]] float* const dsh = args->dsh;
+  return 0;
+}
