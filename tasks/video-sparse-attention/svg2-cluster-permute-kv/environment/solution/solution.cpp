@@ -1,0 +1,19 @@
+// Sparse VideoGen2: stable counting sort of tokens by cluster label and gather of K and V
+// The task is in /task/instruction.md, the arguments in /task/task.h, a correct but slow version in /task/reference.h.
+#include "task.h"
+
+// Writes nothing yet: it builds and scores 0. Return 0 when done; any other number ends the grading and is shown to you.
+extern "C" int kbench_run(const kbench_args* args, kbench_stream) {
+  [[maybe_unused]] const long long H = args->H;
+  [[maybe_unused]] const long long N = args->N;
+  [[maybe_unused]] const long long D = args->D;
+  [[maybe_unused]] const long long K = args->K;
+  [[maybe_unused]] const kb::bf16* const k = args->k;
+  [[maybe_unused]] const kb::bf16* const v = args->v;
+  [[maybe_unused]] const std::int32_t* const lab = args->lab;
+  [[maybe_unused]] kb::bf16* const kp = args->kp;
+  [[maybe_unused]] kb::bf16* const vp = args->vp;
+  [[maybe_unused]] std::int32_t* const off = args->off;
+  [[maybe_unused]] std::int32_t* const perm = args->perm;
+  return 0;
+}
