@@ -1,4 +1,5 @@
 // Containers: made once, hardened and read back, ended and removed.
+#include <algorithm>
 #include <thread>
 
 #include "daemon/engine/impl.h"
@@ -70,6 +71,21 @@ Json body_of(const ContainerSpec& spec) {
           {"HostConfig", host_config_of(spec)}};
 }
 
+// Engines that do not know device requests or a runtime (podman) drop them without a word.
+std::string device_difference(const Json& wanted, const Json& got) {
+  for (const char* field : {"Devices", "DeviceRequests"}) {
+    const Json &asked = child_of(wanted, field), &kept = child_of(got, field);
+    if ((asked.is_array() ? asked.size() : 0) != (kept.is_array() ? kept.size() : 0)) return field;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      if (text_of(asked[i], "PathOnHost") != text_of(kept[i], "PathOnHost")) return field;
+      if (text_of(asked[i], "Driver") != text_of(kept[i], "Driver")) return field;
+      if (list_of(asked[i], "DeviceIDs") != list_of(kept[i], "DeviceIDs")) return field;
+    }
+  }
+  const std::string runtime = text_of(wanted, "Runtime");
+  return runtime.empty() || runtime == text_of(got, "Runtime") ? "" : "Runtime";
+}
+
 // Unknown fields are ignored by the Engine without a word (PidLimit for PidsLimit is no limit), so each is read back.
 std::string difference(const Json& wanted, const Json& got) {
   for (const char* field : {"NetworkMode", "CapDrop", "SecurityOpt", "ReadonlyRootfs", "Init", "IpcMode",
@@ -93,13 +109,7 @@ std::string difference(const Json& wanted, const Json& got) {
       if (text_of(mounts[i], field) != text_of(wanted.at("Mounts")[i], field)) return "Mounts";
   for (std::size_t i = 0; i < wanted.at("Mounts").size(); ++i)
     if (flag_of(mounts[i], "ReadOnly") != flag_of(wanted.at("Mounts")[i], "ReadOnly")) return "Mounts";
-  for (const char* field : {"Devices", "DeviceRequests"}) {
-    const auto count = [&](const Json& from) {
-      return child_of(from, field).is_array() ? child_of(from, field).size() : 0;
-    };
-    if (count(got) != count(wanted)) return field;
-  }
-  return {};
+  return device_difference(wanted, got);
 }
 
 bool same_labels(const std::map<std::string, std::string>& wanted, const std::map<std::string, std::string>& got) {
@@ -115,6 +125,10 @@ void check_spec(const ContainerSpec& spec) {
   if (spec.name.empty() || spec.labels.empty() || spec.command.empty()) refuse("needs a name, labels and a command");
   if (spec.memory_bytes <= 0 || spec.pids_max <= 0 || spec.shm_bytes <= 0 || spec.log_file_bytes <= 0)
     refuse("memory, pids, shm and log need a limit: the Engine takes 0 for none");
+  // Its default moved from a million to 1024 between Engines.
+  if (std::none_of(spec.ulimits.begin(), spec.ulimits.end(),
+                   [](const Ulimit& limit) { return limit.name == "nofile"; }))
+    refuse("open files need a limit");
   for (const auto& [path, options] : spec.tmpfs)
     if (options.find("size=") == options.npos) refuse("a tmpfs needs a size");
 }

@@ -150,19 +150,37 @@ Json Engine::Impl::server() {
   return server_;
 }
 
+namespace {
+
+// "client version 1.41 is too old. Minimum supported API version is 1.44, …", or "… is too new".
+bool refuses_version(const HttpReply& reply) {
+  return reply.status == 400 && reply.body.find("client version ") != reply.body.npos &&
+         (reply.body.find(" is too old") != reply.body.npos || reply.body.find(" is too new") != reply.body.npos);
+}
+
+}  // namespace
+
 HttpReply Engine::Impl::call(const Call& call) {
-  // Always with a version: without one the Engine answers in its newest, and answers change shape.
-  const std::string path = "/v" + to_string(version()) + call.path;
-  try {
-    return raw_exchange(options, call, path);
-  } catch (const EngineError& error) {
-    // It may come back as another version.
-    if (error.kind == Kind::unreachable) {
-      const std::lock_guard lock(mutex_);
-      version_.reset();
+  // Always with a version: without one the Engine answers in its newest, and answers change shape. It may be replaced
+  // by another version between two calls without a connection that breaks; such a refusal came before anything was
+  // done.
+  for (const bool last : {false, true}) {
+    const std::string path = "/v" + to_string(version()) + call.path;
+    try {
+      HttpReply reply = raw_exchange(options, call, path);
+      if (last || !refuses_version(reply)) return reply;
+      forget_version();
+    } catch (const EngineError& error) {
+      if (error.kind == Kind::unreachable) forget_version();
+      throw;
     }
-    throw;
   }
+  throw std::logic_error("unreachable");
+}
+
+void Engine::Impl::forget_version() {
+  const std::lock_guard lock(mutex_);
+  version_.reset();
 }
 
 EngineError Engine::Impl::failure(const HttpReply& reply, const std::string& what) {
@@ -242,6 +260,7 @@ void Engine::events(const std::string& label, const std::function<void()>& conne
   } catch (const BadStream& error) {
     throw EngineError(Kind::failed, 0, std::string("events: ") + error.what());
   }
+  impl_->forget_version();
   throw EngineError(Kind::unreachable, 0, "the Engine ended its events");
 }
 

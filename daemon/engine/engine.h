@@ -117,7 +117,7 @@ struct ContainerSpec {
   std::string seccomp;                // the profile's JSON text; empty: the Engine's default profile
   std::int64_t memory_bytes = 0, shm_bytes = 0, pids_max = 0;  // must be positive
   std::string cpuset;                                          // "2-3"; empty: all
-  std::vector<Ulimit> ulimits;                                 // besides core
+  std::vector<Ulimit> ulimits;                                 // besides core; nofile is a must
   std::map<std::string, std::string> tmpfs;                    // path -> options; size is a must
   std::vector<Mount> mounts;
   std::vector<DeviceNode> devices;

@@ -78,8 +78,9 @@ struct Engine::Impl {
                         std::string& warning);  // the container's id
   std::string adopt(const ContainerSpec& spec);
 
-  Version version();  // negotiates when due
-  Json server();      // GET /version of the last negotiation
+  Version version();      // negotiates when due
+  void forget_version();  // makes it due: the Engine may come back as another version
+  Json server();          // GET /version of the last negotiation
 
  private:
   std::mutex mutex_;

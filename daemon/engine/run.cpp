@@ -7,6 +7,10 @@ namespace kbench::engine {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+constexpr std::size_t kWaitBytesMax = 4096;  // of a wait's answer; a longer one is no JSON then
+}
+
 struct Run::State {
   std::shared_ptr<Engine::Impl> engine;
   std::string id;
@@ -29,7 +33,7 @@ struct Run::State {
       try {
         Call call{.method = "POST", .path = "/containers/" + id + "/wait?condition=" + condition};
         call.on_accepted = [this] { set(Wait::registered, {}); };
-        call.on_body = [&](std::string_view bytes) { body.append(bytes.substr(0, 4096)); };
+        call.on_body = [&](std::string_view bytes) { body.append(bytes.substr(0, kWaitBytesMax - body.size())); };
         call.stop = stop;
         engine->demand(call);
         if (!child_of(Json::parse(body, nullptr, false), "StatusCode").is_number())

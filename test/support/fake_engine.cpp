@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,11 @@ bool has_label(const std::map<std::string, std::string>& labels, const std::stri
   const std::size_t equals = wanted.find('=');
   const auto found = labels.find(wanted.substr(0, equals));
   return found != labels.end() && (equals == wanted.npos || found->second == wanted.substr(equals + 1));
+}
+
+std::pair<int, int> numbers_of(const std::string& version) {
+  const std::size_t dot = std::min(version.find('.'), version.size());
+  return {std::atoi(version.c_str()), std::atoi(version.c_str() + std::min(dot + 1, version.size()))};
 }
 
 std::string label_wanted(const FakeRequest& request) {
@@ -123,6 +129,12 @@ FakeReply FakeEngine::built(const std::string& log) {
 }
 
 FakeReply FakeEngine::respond(const FakeRequest& request) {
+  if (!request.version.empty() && numbers_of(request.version) > numbers_of(api_version))
+    return fake_error(
+        400, "client version " + request.version + " is too new. Maximum supported API version is " + api_version);
+  if (!request.version.empty() && numbers_of(request.version) < numbers_of(min_api_version))
+    return fake_error(400, "client version " + request.version + " is too old. Minimum supported API version is " +
+                               min_api_version + ", please upgrade your client to a newer version");
   if (request.path == "/_ping")
     return {.body = "OK", .content_type = "text/plain", .headers = {{"Api-Version", api_version}}};
   if (request.path == "/version")

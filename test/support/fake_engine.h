@@ -32,6 +32,7 @@ class FakeEngine : public FakeHttp {
   explicit FakeEngine(std::string socket);
   ~FakeEngine();
 
+  // Requests in a version outside of these are refused, as the real one does.
   std::string api_version = "1.41", min_api_version = "1.12", data_root = "/";
   void run(Behaviour behaviour);  // of containers started from now on; without one they exit 0 at once
   std::string add_image(const std::string& tag, const std::string& label = {});  // its id

@@ -144,19 +144,22 @@ TEST_CASE("rule 9: an init is process 1") {
 
 TEST_CASE("rule 5: a creation whose answer never came is adopted") {
   Stage stage;
+  Options options = stage.quick();
+  options.create_timeout = kShort;
   const auto lost = [&](FakeReply reply) {
     stage.fake.script("POST /containers/create", [&stage, reply](const FakeRequest&) {
       Engine other(stage.quick());
       other.create(stage.spec());
       return reply;
     });
-    const std::string id = stage.engine.create(stage.spec());
+    Engine hasty(options);
+    const std::string id = hasty.create(stage.spec());
     REQUIRE(stage.fake.containers().size() == 1);
     CHECK(stage.fake.containers().at(0).id == id);
-    stage.engine.remove(id);
+    hasty.remove(id);
   };
   lost({.drop = true});
-  lost({.body = "{}", .delay = milliseconds(600)});
+  lost({.body = "{}", .delay = 2 * kShort});
   lost({.status = 201, .body = R"({"Id":"00000)", .cut_after = 5});
   lost({.status = 201, .body = "no JSON"});
 }
@@ -170,7 +173,7 @@ TEST_CASE("rule 5: a name taken by our own container: adopted when it is the sam
   const std::string second = stage.engine.create(other_attempt);
   CHECK(second != first);
   stage.fake.run([](const FakeJob&, std::stop_token) { return FakeEnd{}; });
-  stage.engine.start(second).wait(milliseconds(1000));
+  stage.engine.start(second).wait(kPatience);
   CHECK(stage.engine.create(other_attempt) != second);  // it has run: not to be run again
   CHECK(stage.fake.containers().size() == 1);
 }

@@ -7,8 +7,6 @@ using namespace kbench::test;
 
 namespace {
 
-constexpr milliseconds kLong{5000};
-
 FakeEnd until_killed(const FakeJob&, std::stop_token killed) {
   while (!killed.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
   return {};
@@ -26,7 +24,7 @@ TEST_CASE("rule 3: the wait is registered before the start") {
   Stage stage;
   stage.fake.run([](const FakeJob&, std::stop_token) { return FakeEnd{.exit_code = 7, .oom_killed = true}; });
   Run run = stage.engine.start(stage.engine.create(stage.spec()));
-  const auto ended = run.wait(kLong);
+  const auto ended = run.wait(kPatience);
   REQUIRE(ended);
   CHECK(ended->exit_code == 7);
   CHECK(ended->oom_killed);
@@ -43,7 +41,7 @@ TEST_CASE("rule 3: a start that fails cancels its wait") {
   const auto begin = std::chrono::steady_clock::now();
   CHECK(error_of([&] { stage.engine.start(id); }).kind ==
         Kind::failed);  // and does not hang in the wait, which never ends
-  CHECK(std::chrono::steady_clock::now() - begin < milliseconds(500));
+  CHECK(std::chrono::steady_clock::now() - begin < kPatience);
 }
 
 TEST_CASE("rule 3: no start without a registered wait") {
@@ -51,8 +49,11 @@ TEST_CASE("rule 3: no start without a registered wait") {
   const std::string id = stage.engine.create(stage.spec());
   stage.fake.script("POST /containers/" + id + "/wait", fake_error(500, "boom"));
   CHECK(error_of([&] { stage.engine.start(id); }).kind == Kind::failed);
-  stage.fake.script("POST /containers/" + id + "/wait", FakeReply{.delay = milliseconds(1000)});
-  CHECK(error_of([&] { stage.engine.start(id); }).kind == Kind::timeout);
+  Options options = stage.quick();
+  options.inspect_timeout = kShort;
+  Engine hasty(options);
+  stage.fake.script("POST /containers/" + id + "/wait", FakeReply{.delay = 3 * kShort});
+  CHECK(error_of([&] { hasty.start(id); }).kind == Kind::timeout);
   CHECK(stage.fake.count("POST /containers/" + id + "/start") == 0);
 }
 
@@ -66,7 +67,7 @@ TEST_CASE("rule 3: a broken wait is followed by an inspection") {
     });
     stage.fake.script("POST /containers/" + id + "/wait", reply);
     Run run = stage.engine.start(id);
-    const auto ended = run.wait(kLong);
+    const auto ended = run.wait(kPatience);
     REQUIRE(ended);
     CHECK(ended->exit_code == 3);
     CHECK(run.disturbed());
@@ -74,11 +75,12 @@ TEST_CASE("rule 3: a broken wait is followed by an inspection") {
   SECTION("cut") { broken({.body = R"({"StatusCode":0})", .chunk_bytes = 1, .cut_after = 5}); }
   SECTION("text of a proxy") { broken({.body = "upstream gone"}); }
   SECTION("empty") { broken({.body = ""}); }
+  SECTION("too long") { broken({.body = std::string(5000, ' ') + R"({"StatusCode":0})"}); }
   SECTION("lost at once, the second wait asks for not-running, since next-exit would hang") {
     stage.fake.script("POST /containers/" + id + "/wait", FakeReply{.body = ""});
     stage.fake.run([](const FakeJob&, std::stop_token) { return FakeEnd{.exit_code = 4}; });
     Run run = stage.engine.start(id);
-    CHECK(run.wait(kLong)->exit_code == 4);
+    CHECK(run.wait(kPatience)->exit_code == 4);
   }
 }
 
@@ -90,7 +92,7 @@ TEST_CASE("rule 3: a wait that answers while the container runs is not believed"
   Run run = stage.engine.start(id);
   CHECK_FALSE(run.wait(milliseconds(100)));
   stage.engine.kill(id);
-  CHECK(run.wait(kLong)->exit_code == 137);
+  CHECK(run.wait(kPatience)->exit_code == 137);
 }
 
 TEST_CASE("a restart of the Engine is survived; live-restore keeps the container") {
@@ -102,7 +104,7 @@ TEST_CASE("a restart of the Engine is survived; live-restore keeps the container
   CHECK_FALSE(run.wait(milliseconds(200)));
   CHECK(run.disturbed());
   stage.fake.restart(milliseconds(50), false);
-  const auto ended = run.wait(kLong);
+  const auto ended = run.wait(kPatience);
   REQUIRE(ended);
   CHECK(ended->exit_code == 137);
 }
@@ -119,10 +121,10 @@ TEST_CASE("waiting ends at its deadline, at a stop, and when the container is re
     stop.request_stop();
   });
   const auto begin = std::chrono::steady_clock::now();
-  CHECK_FALSE(run.wait(kLong, stop.get_token()));
-  CHECK(std::chrono::steady_clock::now() - begin < milliseconds(1000));
+  CHECK_FALSE(run.wait(kPatience, stop.get_token()));
+  CHECK(std::chrono::steady_clock::now() - begin < kPatience);
   stage.engine.remove(id);
-  CHECK(error_of([&] { run.wait(kLong); }).kind == Kind::not_found);
+  CHECK(error_of([&] { run.wait(kPatience); }).kind == Kind::not_found);
 }
 
 TEST_CASE("a start whose answer is lost still happened") {
@@ -133,7 +135,7 @@ TEST_CASE("a start whose answer is lost still happened") {
     other.start(id);
     return FakeReply{.drop = true};
   });
-  CHECK(stage.engine.start(id).wait(kLong)->exit_code == 0);
+  CHECK(stage.engine.start(id).wait(kPatience)->exit_code == 0);
 }
 
 TEST_CASE("a start during which the Engine goes away is asked about when it is back") {
@@ -148,7 +150,7 @@ TEST_CASE("a start during which the Engine goes away is asked about when it is b
     return FakeReply{.drop = true};
   });
   Run run = stage.engine.start(id);
-  CHECK(run.wait(kLong)->exit_code == 0);
+  CHECK(run.wait(kPatience)->exit_code == 0);
   restarter.join();
   const std::string unstarted = stage.engine.create(stage.spec("kbench-s-2-1-compile"));
   stage.fake.script("POST /containers/" + unstarted + "/start", FakeReply{.drop = true});
@@ -175,14 +177,17 @@ TEST_CASE("remove: in progress elsewhere, busy, and never") {
   CHECK_NOTHROW(stage.engine.remove(id));
   const std::string other = stage.engine.create(stage.spec());
   stage.fake.script("DELETE /containers/", fake_error(500, "device or resource busy"), 1000);
-  CHECK(error_of([&] { stage.engine.remove(other); }).kind == Kind::failed);
+  Options options = stage.quick();
+  options.remove_timeout = kShort;
+  Engine hasty(options);
+  CHECK(error_of([&] { hasty.remove(other); }).kind == Kind::failed);
 }
 
 TEST_CASE("logs: demultiplexed, made safe, capped, and the Engine's own failure told apart") {
   Stage stage;
   stage.fake.run([](const FakeJob&, std::stop_token) { return FakeEnd{.log = "one\n\x1b[31mtwo\n"}; });
   const std::string id = stage.engine.create(stage.spec());
-  stage.engine.start(id).wait(kLong);
+  stage.engine.start(id).wait(kPatience);
   CHECK(stage.engine.logs(id) == "one\ntwo\n");
   const std::string daemon = std::string("\3\0\0\0\0\0\0\4oops", 12);
   stage.fake.script("GET /containers/" + id + "/logs", FakeReply{.body = daemon, .chunk_bytes = 1});

@@ -14,7 +14,10 @@ using namespace kbench::engine;
 using Kind = EngineError::Kind;
 using std::chrono::milliseconds;
 
-// A fake Engine, and a client of it with short deadlines.
+// Longer than a busy machine takes; where a deadline is to pass, a test shortens that one only.
+constexpr milliseconds kPatience{20'000}, kShort{500};
+
+// A fake Engine, and a client of it with short pauses.
 struct Stage {
   std::string folder = [] {
     char name[] = "/tmp/kbench-engine-XXXXXX";
@@ -28,9 +31,8 @@ struct Stage {
   Options quick() const {
     Options options;
     options.socket = folder + "/docker.sock";
-    options.ping_timeout = options.connect_timeout = options.inspect_timeout = options.create_timeout =
-        milliseconds(300);
-    options.start_timeout = options.kill_timeout = options.remove_timeout = options.logs_timeout = milliseconds(300);
+    options.ping_timeout = options.connect_timeout = options.inspect_timeout = options.create_timeout = kPatience;
+    options.start_timeout = options.kill_timeout = options.remove_timeout = options.logs_timeout = kPatience;
     options.backoff_min = milliseconds(2);
     options.backoff_max = milliseconds(20);
     return options;

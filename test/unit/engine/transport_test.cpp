@@ -84,8 +84,11 @@ TEST_CASE("answers cut, late, absent or wrong are errors of the Engine") {
     CHECK(error_of([&] { stage.engine.containers("a"); }).kind == Kind::unreachable);
   }
   SECTION("late") {
-    stage.fake.script("GET /containers/json", FakeReply{.body = "[]", .delay = milliseconds(600)});
-    CHECK(error_of([&] { stage.engine.containers("a"); }).kind == Kind::timeout);
+    Options options = stage.quick();
+    options.kill_timeout = kShort;
+    Engine engine(options);
+    stage.fake.script("POST /containers/a/kill", FakeReply{.status = 204, .delay = 2 * kShort});
+    CHECK(error_of([&] { engine.kill("a"); }).kind == Kind::timeout);
   }
   SECTION("no JSON, another JSON") {
     for (const char* body : {"", "<html>", "{\"a\":", "{}", "null"}) {
