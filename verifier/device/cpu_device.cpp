@@ -132,9 +132,14 @@ void CpuDevice::fill(const Fill& fill, std::uint64_t seed) {
   pool_.run(inputs::generation_units(program), kGrainElements, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) inputs::generate_unit(program, seed, i, reads, fill.to.data);
   });
-  pool_.run(program.rows, grain_of(program.rows), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) inputs::finish_row(program, seed, row, reads, fill.to.data);
-  });
+  std::vector<double> scratch(static_cast<std::size_t>(inputs::finish_scratch_bytes(program)) / sizeof(double));
+  for (int phase = 0; phase < inputs::finish_phases(program); ++phase) {
+    const std::int64_t units = inputs::finish_units(program, phase);
+    pool_.run(units, grain_of(units), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        inputs::finish_unit(program, seed, phase, i, reads, fill.to.data, scratch.data());
+    });
+  }
 }
 
 PassSums CpuDevice::pass(const PassPlan& plan) {

@@ -99,7 +99,8 @@ class CudaDevice : public Device {
     check(cudaMalloc(reinterpret_cast<void**>(&pass_sums_), sizeof(PassSums)), "device memory");
     learn_facts();
     evict_words_ = kEvictFactor * facts_.l2_bytes / sizeof(uint4);
-    scratch_ = cuda_private(std::max<std::uint64_t>(evict_words_ * sizeof(uint4), kCanaryBytes));
+    scratch_ = cuda_private(
+        std::max<std::uint64_t>({evict_words_ * sizeof(uint4), kCanaryBytes, inputs::kFinishScratchMax}));
     zero(scratch_->region());
     warm_up();
   }
@@ -136,7 +137,7 @@ class CudaDevice : public Device {
   }
 
   void fill(const Fill& fill, std::uint64_t seed) override {
-    launch_fill(fill, seed, fill.to.data, facts_.units, stream_);
+    launch_fill(fill, seed, fill.to.data, scratch_->region().data, facts_.units, stream_);
     sync("generating inputs");
   }
   void poison(Region region, std::uint64_t key) override {
@@ -262,7 +263,7 @@ void CudaDevice::stage(const RepetitionPlan& plan) {
     for (Region& read : fill.reads)
       for (const auto& [from, staged] : moved)
         if (read.data == from) read.data = const_cast<std::byte*>(staged);
-    launch_fill(fill, plan.seed, buffer->region().data, facts_.units, stream_);
+    launch_fill(fill, plan.seed, buffer->region().data, scratch_->region().data, facts_.units, stream_);
     moved.emplace_back(fill.to.data, buffer->region().data);
   }
   sync("generating inputs");

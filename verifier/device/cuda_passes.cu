@@ -27,9 +27,9 @@ __global__ void fill_kernel(const __grid_constant__ inputs::Program program, con
 }
 
 __global__ void finish_kernel(const __grid_constant__ inputs::Program program, const __grid_constant__ Reads reads,
-                              std::uint64_t seed, void* out) {
-  for (std::int64_t row = first_index(); row < program.rows; row += stride())
-    inputs::finish_row(program, seed, row, reads.at, out);
+                              std::uint64_t seed, int phase, void* out, void* scratch) {
+  for (std::int64_t i = first_index(); i < inputs::finish_units(program, phase); i += stride())
+    inputs::finish_unit(program, seed, phase, i, reads.at, out, scratch);
 }
 
 __device__ double warp_sum(double value) {
@@ -81,7 +81,8 @@ int blocks_for(std::int64_t work, int units) {
 
 }  // namespace
 
-void launch_fill(const Fill& fill, std::uint64_t seed, std::byte* to, int units, cudaStream_t stream) {
+void launch_fill(const Fill& fill, std::uint64_t seed, std::byte* to, std::byte* scratch, int units,
+                 cudaStream_t stream) {
   if (fill.reads.size() > kReadsMax) throw DeviceFault("a generator refers to too many tensors");
   if (fill.program.elements == 0) return;
   Reads reads{};
@@ -89,9 +90,11 @@ void launch_fill(const Fill& fill, std::uint64_t seed, std::byte* to, int units,
   fill_kernel<<<blocks_for(inputs::generation_units(fill.program), units), kThreads, 0, stream>>>(fill.program, reads,
                                                                                                   seed, to);
   check(cudaGetLastError(), "generating inputs");
-  if (fill.program.rows == 0) return;
-  finish_kernel<<<blocks_for(fill.program.rows, units), kThreads, 0, stream>>>(fill.program, reads, seed, to);
-  check(cudaGetLastError(), "finishing inputs");
+  for (int phase = 0; phase < inputs::finish_phases(fill.program); ++phase) {
+    const int blocks = blocks_for(inputs::finish_units(fill.program, phase), units);
+    finish_kernel<<<blocks, kThreads, 0, stream>>>(fill.program, reads, seed, phase, to, scratch);
+    check(cudaGetLastError(), "finishing inputs");
+  }
 }
 
 PassSums run_pass(const PassPlan& plan, int units, PassSums* sums, cudaStream_t stream) {

@@ -7,8 +7,10 @@
 
 namespace kbench::verify {
 
-// Both enqueue on the stream; `units` is the number of SMs. `sums` is device memory for one PassSums.
-void launch_fill(const Fill& fill, std::uint64_t seed, std::byte* to, int units, cudaStream_t stream);
+// Both enqueue on the stream; `units` is the number of SMs. `scratch` is device memory of inputs::kFinishScratchMax
+// bytes, `sums` for one PassSums.
+void launch_fill(const Fill& fill, std::uint64_t seed, std::byte* to, std::byte* scratch, int units,
+                 cudaStream_t stream);
 PassSums run_pass(const PassPlan& plan, int units, PassSums* sums, cudaStream_t stream);  // waits
 
 }  // namespace kbench::verify

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "verifier/inputs/emitter.h"
+#include "verifier/inputs/generate.h"
 
 namespace kbench::inputs {
 namespace {
@@ -88,8 +89,6 @@ bool Emitter::emit_whole(const Node& node) {
     emit_offsets(node);
   } else if (node.text == "sizes") {
     emit_sizes(node, Finish::sizes, need_count(at(node, 0)));
-  } else if (node.text == "pages") {
-    emit_pages(node);
   } else if (node.text == "top") {
     emit_top(node);
   } else {
@@ -115,9 +114,9 @@ void Emitter::emit_offsets(const Node& node) {
     const std::string m = std::to_string(n - 1), most = std::to_string(total - 1);
     return emit_text(ends + "1+subset(" + m + "," + most + ",sorted)@row along last-1))");
   }
-  if (kind == "cuts_with_repeats") {
-    emit_text(ends + "int(0," + std::to_string(total + 1) + ")))");
-    return finish_rows(Finish::sort_up, last_axis);
+  if (kind == "cuts_with_repeats") {  // the gaps of sorted uniform draws are as exponential ones, for their sum
+    emit_text("exponential(0)");
+    return finish_sizes(Finish::offsets, n, total, 0, total);
   }
   if (kind == "sizes") return emit_sizes(node, Finish::offsets, n + 1);
   if (kind != "list" || node.arguments.size() != 4)
@@ -145,14 +144,23 @@ void Emitter::emit_sizes(const Node& node, Finish finish, std::int64_t row_lengt
   loose_extent_ = true;
   emit(weights->value);
   loose_extent_ = false;
-  finish_rows(finish, last_axis);
+  finish_sizes(finish, n, total, low, std::min(high, total));
   if (flat) program.rows = program.elements > 0 ? 1 : 0, program.row_length = program.elements, program.row_stride = 1;
-  const double arguments[] = {static_cast<double>(n), static_cast<double>(total), static_cast<double>(low),
-                              static_cast<double>(high)};
-  std::copy(std::begin(arguments), std::end(arguments), program.finish_arguments);
 }
 
-// pages($len, page, pool), or of diff($offsets)
+void Emitter::finish_sizes(Finish finish, std::int64_t n, std::int64_t total, std::int64_t least,
+                           std::int64_t largest) {
+  Program& program = result_.program;
+  finish_rows(finish, program.rank - 1);
+  if (n == 0) program.finish = Finish::none;  // the offsets of nothing: 0
+  const double arguments[] = {static_cast<double>(n), static_cast<double>(total), static_cast<double>(least),
+                              static_cast<double>(largest)};
+  std::copy(std::begin(arguments), std::end(arguments), program.finish_arguments);
+  if (finish_scratch_bytes(program) > kFinishScratchMax) throw BadGenerator("'" + text_ + "': too many lines of sizes");
+}
+
+// pages($len, page, pool), or of diff($offsets): a block table. Pages of a random order of the pool, no page twice, for
+// the first ceil(length/page) entries of each sequence; -1 after them, and once the pool is spent.
 void Emitter::emit_pages(const Node& node) {
   need_arguments(node, 3, 3);
   const bool offsets =
@@ -160,29 +168,28 @@ void Emitter::emit_pages(const Node& node) {
   const Node& source = offsets ? at(at(node, 0), 0) : at(node, 0);
   const Tensor* lengths =
       source.kind == Node::Kind::read && source.arguments.empty() ? problem_.find(source.text) : nullptr;
-  if (lengths == nullptr || lengths->role == Role::output || lengths == &tensor_)
-    refuse("pages are of $lengths or diff($offsets)", node);
-  Program& program = result_.program;
-  const std::int64_t sequences =
-      program.rank == 1 ? 1 : program.elements / std::max<std::int64_t>(1, program.shape[program.rank - 1]);
-  if (problem_.elements(*lengths, dims_) != sequences + (offsets ? 1 : 0))
+  if (lengths == nullptr || lengths->shape.size() != 1) refuse("pages are of $lengths or diff($offsets)", node);
+  const Program& program = result_.program;
+  const std::int64_t entries = program.shape[program.rank - 1], sequences = program.rank == 1 ? 1 : program.shape[0];
+  if (program.rank > 2 || problem_.elements(*lengths, dims_) != sequences + (offsets ? 1 : 0))
     refuse("'" + source.text + "' has another number of sequences", source);
-  const std::int64_t page = need_count(at(node, 1)), pool = need_count(at(node, 2));
-  if (page == 0) refuse("a page holds something", node);
-  result_.reads = {source.text};
-  put(Op::push, 1);
-  finish_rows(Finish::pages, program.rank - 1);
-  program.rows = program.elements > 0 ? 1 : 0;
-  program.row_length = program.elements;
-  const double arguments[] = {static_cast<double>(page), static_cast<double>(pool), static_cast<double>(lengths->dtype),
-                              offsets ? 1.0 : 0.0};
-  std::copy(std::begin(arguments), std::end(arguments), program.finish_arguments);
+  const std::string page = std::to_string(need_count(at(node, 1))), pool = std::to_string(need_count(at(node, 2)));
+  if (page == "0") refuse("a page holds something", node);
+  const auto used = [&](const std::string& sequence) {
+    const std::string value = "$" + source.text + "[" + sequence + "]";
+    const std::string length = offsets ? "($" + source.text + "[" + sequence + "+1]-" + value + ")" : value;
+    return "min(ceil(" + length + "/" + page + ")," + std::to_string(entries) + ")";
+  };
+  const std::string row = program.rank == 1 ? "0" : "i0";
+  emit_text("where(last < " + used(row) + ", perm(" + pool + ")@0 along over(sum, " + row + "; " + used("_") +
+            ") + last, -1)");
 }
 
-// top(n; score): each line along the last axis holds the numbers of 0..n-1 with the largest scores, best first; _ is
-// the number.
+// top(n; score[; shuffled]): each line along the last axis holds the numbers of 0..n-1 with the largest scores, best
+// first or in random order; _ is the number.
 void Emitter::emit_top(const Node& node) {
-  need_arguments(node, 2, 2);
+  need_arguments(node, 2, 3);
+  if (node.arguments.size() == 3 && at(node, 2).text != "shuffled") refuse("top knows shuffled", at(node, 2));
   const std::int64_t n = need_count(at(node, 0));
   Program& program = result_.program;
   if (program.shape[program.rank - 1] > n) refuse("top of " + std::to_string(n) + " for more elements", node);
@@ -192,6 +199,7 @@ void Emitter::emit_top(const Node& node) {
   placeholder_ = -1;
   finish_rows(Finish::top, program.rank - 1);
   program.finish_arguments[0] = static_cast<double>(n);
+  program.finish_arguments[1] = node.arguments.size() == 3 ? 1 : 0;
 }
 
 // --- what follows | ---
@@ -222,6 +230,7 @@ void Emitter::finish_rows(Finish finish, int axis) {
   group_ = nullptr;
   registers_ = 0;
   depth_ = 0;
+  loop_counters_.clear();
 }
 
 void Emitter::emit_kept(const Node& condition, const Node& value) {
@@ -250,6 +259,16 @@ void Emitter::emit_post(const Node& post) {
     result_.program.finish_arguments[0] =
         static_cast<double>(chunk == nullptr ? result_.program.row_length : need_count(chunk->value));
     if (result_.program.finish_arguments[0] < 1) result_.program.finish_arguments[0] = 1;
+    return;
+  }
+  if (name == "sinkhorn") {  // of the last two axes
+    need_arguments(post, 1, 1);
+    Program& program = result_.program;
+    if (program.rank < 2) refuse("sinkhorn needs two indices", post);
+    finish_rows(Finish::sinkhorn, program.rank - 1);
+    program.row_length *= program.shape[program.rank - 2];
+    program.rows = program.elements == 0 ? 0 : program.elements / program.row_length;
+    program.finish_arguments[0] = static_cast<double>(need_count(at(post, 0)));
     return;
   }
   if (finished_ && depth_ == 0) put(Op::current, 1);

@@ -95,6 +95,7 @@ std::optional<double> Emitter::constant_name(const std::string& name) const {
   if (locals_.contains(name)) return std::nullopt;
   if (name == "pi") return kPi;
   if (name == "inf") return infinity();
+  if (name == "gpu" && !dims_.contains(name)) return 0;  // the number of the GPU whose shard is made
   if (name == "nan") return not_a_number();
   if (const auto dim = dims_.find(name); dim != dims_.end()) return static_cast<double>(dim->second);
   for (const Scalar& scalar : problem_.scalars) {
@@ -231,13 +232,26 @@ void Emitter::put_read(Op op, const Node& node) {
   const int number = static_cast<int>(known - reads.begin());
   if (known == reads.end()) reads.push_back(node.text);
   if (reads.size() > kReadsMax) refuse("reads more than " + std::to_string(kReadsMax) + " tensors", node);
-  put(op, 0, number, static_cast<int>(source->dtype), static_cast<double>(problem_.elements(*source, dims_)));
+  const std::int64_t length =
+      op == Op::search ? evaluate(source->shape.back(), dims_) : problem_.elements(*source, dims_);
+  put(op, op == Op::search ? -1 : 0, number, static_cast<int>(source->dtype), static_cast<double>(length));
 }
 
 // segment($offsets, position): which of the ragged segments the position (by default the flat index) lies in.
+// segment($offsets[e, ..], position): of that line of the offsets.
 void Emitter::emit_segment(const Node& node) {
   need_arguments(node, 1, 2);
-  if (at(node, 0).kind != Node::Kind::read || !at(node, 0).arguments.empty()) refuse("segment is of $offsets", node);
+  const Node& offsets = at(node, 0);
+  const Tensor* source = offsets.kind == Node::Kind::read ? problem_.find(offsets.text) : nullptr;
+  if (source == nullptr || source->shape.size() != offsets.arguments.size() + 1)
+    refuse("segment is of $offsets, all its indices but the last given", node);
+  put(Op::push, 1);
+  for (std::size_t axis = 0; axis < offsets.arguments.size(); ++axis) {
+    put(Op::push, 1, 0, 0, static_cast<double>(evaluate(source->shape[axis], dims_)));
+    put(Op::mul, -1);
+    emit(at(offsets, axis));
+    put(Op::add, -1);
+  }
   if (node.arguments.size() == 2) {
     emit(at(node, 1));
   } else {
@@ -309,7 +323,8 @@ void Emitter::emit_call(const Node& node) {
   }
   if (name == "pick") return emit_pick(node);
   if (name == "segment") return emit_segment(node);
-  if (emit_law(node) || emit_structural(node)) return;
+  if (name == "pages") return emit_pages(node);
+  if (emit_law(node) || emit_structural(node) || emit_loop(node)) return;
   refuse("unknown function '" + name + "'", node);
 }
 

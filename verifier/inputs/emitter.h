@@ -43,7 +43,6 @@ class Emitter {
   Plain plain_law(const Generator& generator) const;
   bool emit_law(const Node& node);  // false: not the name of one
   void emit_choice(const Node& node);
-  void emit_pack(const Node& node, int values, int bits);
   void emit_zipf(const Node& node);
   void emit_shared(const Node& node);
   void emit_record(const Node& node);
@@ -56,11 +55,20 @@ class Emitter {
   void emit_group();
   void draw(Op op, int effect);
 
+  // loops.cpp
+  bool emit_loop(const Node& node);  // over, repeat, pack; false: not the name of one
+  void emit_over(const Node& node);
+  void emit_repeat(const Node& node);
+  void emit_pack(const Node& node, std::int64_t values, int bits, const Node& value);
+  int begin_loop(std::optional<std::int64_t> count, int count_register, int counter);  // the exit's jump, to be landed
+  void end_loop(int exit, int counter);
+
   // posts.cpp: what applies to the whole text
   void emit_body(const Generator& generator);
-  bool emit_whole(const Node& node);  // bits, offsets, sizes, pages
+  bool emit_whole(const Node& node);  // bits, offsets, sizes, top
   void emit_offsets(const Node& node);
   void emit_sizes(const Node& node, Finish finish, std::int64_t row_length);
+  void finish_sizes(Finish finish, std::int64_t n, std::int64_t total, std::int64_t least, std::int64_t largest);
   void emit_pages(const Node& node);
   void emit_top(const Node& node);
   void emit_post(const Node& post);
@@ -94,7 +102,9 @@ class Emitter {
   std::map<std::string, int> index_registers_;  // indices that stand for others: symmetric
   const std::vector<Node>* group_ = nullptr;    // of the draws being emitted; null: one a element
   const Node* along_ = nullptr;
-  int placeholder_ = -1;  // register of `_`
+  int placeholder_ = -1;            // register of `_`
+  std::vector<int> loop_counters_;  // registers; an ungrouped draw inside is another one each time
+  std::vector<int> loop_heads_;     // where they begin
   bool in_group_ = false, loose_extent_ = false, finished_ = false;
   std::uint16_t site_ = 0;
   std::uint8_t shared_ = 0;

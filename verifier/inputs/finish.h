@@ -1,5 +1,5 @@
-// The second step of a fill: what is done to whole rows, in place. Single source for CPU and CUDA; included by
-// generate.h.
+// The second step of a fill: what is done to whole rows, in place, one thread a row. Single source for CPU and CUDA;
+// included by generate.h. sizes.h has what many threads share a row for.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,9 @@
 #include "verifier/inputs/interpret.h"
 
 namespace kbench::inputs {
+
+// Site of the draws of a finish: beyond those of a program.
+inline constexpr std::uint32_t kFinishSite = 0xFFFFF;
 
 struct RowView {  // of the tensor being finished
   DType dtype;
@@ -70,77 +73,68 @@ KB_HD void prefix_row(const RowView& row) {  // exclusive
   }
 }
 
-// `count` whole numbers in proportion to the weights (the program's values), each in [least, largest], with the exact
-// total. What the bounds cut off goes to the following ones, the remainder to whoever still has room, from the front.
-// As offsets: their running sums.
-KB_HD void sizes_row(const Program& program, std::uint64_t seed, const void* const* reads, const RowView& row) {
-  const std::int64_t count = static_cast<std::int64_t>(program.finish_arguments[0]);
-  const double least = program.finish_arguments[2], largest = program.finish_arguments[3];
-  const double shared = sub(program.finish_arguments[1], mul(least, static_cast<double>(count)));
-  double weights = 0, reached = 0, given = 0, carry = 0;
-  for (std::int64_t i = 0; i < count; ++i) weights = add(weights, element_value(program, seed, row.at(i), reads));
-  for (std::int64_t i = 0; i < count; ++i) {
-    reached = add(reached, element_value(program, seed, row.at(i), reads));
-    const double until = i + 1 == count ? shared : floor_of(mul(shared, div(reached, weights > 0 ? weights : 1)));
-    double size = add(add(least, sub(until, given)), carry);
-    given = until;
-    carry = size > largest ? sub(size, largest) : 0;
-    row.set(i, sub(size, carry));
-  }
-  for (std::int64_t i = 0; i < count && carry > 0; ++i) {
-    const double room = sub(largest, row.get(i)), taken = room < carry ? room : carry;
-    row.set(i, add(row.get(i), taken));
-    carry = sub(carry, taken);
-  }
-  if (program.finish == Finish::offsets) prefix_row(row);
-}
-
-// A block table, the whole tensor one row: pages of a random order of the pool, no page twice, for the first
-// ceil(length/page) entries of each sequence; -1 after them. Once the pool is spent: -1.
-KB_HD void pages_row(const Program& program, std::uint64_t seed, const void* const* reads, const RowView& row) {
-  const double page = program.finish_arguments[0];
-  const std::int64_t pool = static_cast<std::int64_t>(program.finish_arguments[1]),
-                     columns = program.shape[program.rank - 1];
-  const DType dtype = static_cast<DType>(static_cast<int>(program.finish_arguments[2]));
-  const bool offsets = program.finish_arguments[3] != 0;
-  const std::uint64_t key = first64(draw(program, seed, 0, 0));
-  std::int64_t next = 0;
-  for (std::int64_t i = 0; i < row.length; ++i) {
-    const std::int64_t sequence = i / columns;
-    const double length = offsets ? sub(load(dtype, reads[0], sequence + 1), load(dtype, reads[0], sequence))
-                                  : load(dtype, reads[0], sequence);
-    const bool used = mul(static_cast<double>(i % columns), page) < length && next < pool;
-    row.set(i, used ? static_cast<double>(permuted(next, pool, key)) : -1);
-    if (used) ++next;
-  }
-}
-
 // The `length` of n candidates with the largest scores (the program's values, the candidate being Op::current), best
-// first. Of equals the lower comes first.
+// first, or in random order where finish_arguments[1] is not 0. Of equals the lower comes first. As many as kTopKept
+// are found in one look at all candidates.
+inline constexpr int kTopKept = 16;
+
 KB_HD void top_row(const Program& program, std::uint64_t seed, const void* const* reads, const RowView& row) {
   const std::int64_t candidates = static_cast<std::int64_t>(program.finish_arguments[0]);
-  double bound = infinity();
-  std::int64_t last = -1;
-  for (std::int64_t i = 0; i < row.length; ++i) {
-    double best = -infinity();
-    std::int64_t chosen = -1;
+  const bool shuffled = program.finish_arguments[1] != 0;
+  const std::uint64_t key =
+      shuffled ? first64(draw(program, seed, kFinishSite, static_cast<std::uint64_t>(row.begin))) : 0;
+  double bound = infinity(), scores[kTopKept];
+  std::int64_t last = -1, chosen[kTopKept];
+  for (std::int64_t done = 0; done < row.length;) {
+    const int wanted = static_cast<int>(row.length - done < kTopKept ? row.length - done : kTopKept);
+    int found = 0;
     for (std::int64_t n = 0; n < candidates; ++n) {
       const double score = run(program, 0, program.length, seed, row.at(0), reads, static_cast<double>(n));
-      if (score > bound || (score == bound && n <= last) || (chosen >= 0 && !(score > best))) continue;
-      best = score;
-      chosen = n;
+      if (score > bound || (score == bound && n <= last)) continue;  // taken before
+      if (found == wanted && !(score > scores[found - 1])) continue;
+      int at = found < wanted ? found++ : found - 1;
+      for (; at > 0 && score > scores[at - 1]; --at) {
+        scores[at] = scores[at - 1];
+        chosen[at] = chosen[at - 1];
+      }
+      scores[at] = score;
+      chosen[at] = n;
     }
-    row.set(i, static_cast<double>(chosen));
-    bound = best;
-    last = chosen;
+    for (int i = 0; i < wanted; ++i) {
+      const std::int64_t place = shuffled ? permuted(done + i, row.length, key) : done + i;
+      row.set(place, i < found ? static_cast<double>(chosen[i]) : -1);
+    }
+    if (found == 0) break;
+    bound = scores[found - 1];
+    last = chosen[found - 1];
+    done += wanted;
   }
 }
 
-KB_HD void finish_row(const Program& program, std::uint64_t seed, std::int64_t row_number, const void* const* reads,
+// A matrix of rows of `columns`: exp of each, then rows and columns divided by their sums, in turn.
+KB_HD void sinkhorn_row(const RowView& matrix, std::int64_t columns, std::int64_t times) {
+  const std::int64_t rows = matrix.length / columns;
+  for (std::int64_t i = 0; i < matrix.length; ++i) matrix.set(i, exponential(matrix.get(i)));
+  const auto divide = [&](std::int64_t first, std::int64_t count, std::int64_t step) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) sum = add(sum, matrix.get(first + i * step));
+    for (std::int64_t i = 0; i < count; ++i)
+      matrix.set(first + i * step, div(matrix.get(first + i * step), sum > 0 ? sum : 1));
+  };
+  for (std::int64_t time = 0; time < times; ++time) {
+    for (std::int64_t r = 0; r < rows; ++r) divide(r * columns, columns, 1);
+    for (std::int64_t c = 0; c < columns; ++c) divide(c, rows, columns);
+  }
+}
+
+KB_HD RowView row_of(const Program& program, std::int64_t number, void* out) {
+  const std::int64_t stride = program.row_stride, block = number / stride;
+  return {program.dtype, out, block * stride * program.row_length + number % stride, program.row_length, stride};
+}
+
+KB_HD void finish_row(const Program& program, std::uint64_t seed, std::int64_t number, const void* const* reads,
                       void* out) {
-  const std::int64_t stride = program.row_stride, block = row_number / stride;
-  const RowView row{program.dtype, out, block * stride * program.row_length + row_number % stride, program.row_length,
-                    stride};
+  const RowView row = row_of(program, number, out);
   switch (program.finish) {
     case Finish::softmax:
       softmax_row(row);
@@ -160,15 +154,11 @@ KB_HD void finish_row(const Program& program, std::uint64_t seed, std::int64_t r
     case Finish::prefix:
       prefix_row(row);
       break;
-    case Finish::sizes:
-    case Finish::offsets:
-      sizes_row(program, seed, reads, row);
-      break;
-    case Finish::pages:
-      pages_row(program, seed, reads, row);
-      break;
     case Finish::top:
       top_row(program, seed, reads, row);
+      break;
+    case Finish::sinkhorn:
+      sinkhorn_row(row, program.shape[program.rank - 1], static_cast<std::int64_t>(program.finish_arguments[0]));
       break;
     default:
       break;

@@ -2,7 +2,7 @@
 //
 // The grammar is that of `gen` in a task (docs/generators-and-rules.md). A program is plain data: it is copied to the
 // device as it is and run by `generate_unit` (inputs/generate.h, single source for CPU and CUDA), once an element or
-// block of them; then, if it has rows, by `finish_row`, once a row.
+// block of them; then, if it has rows, by `finish_unit`, once a row or a part of one.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,13 @@ struct Instruction {
   double value;
 };
 
-inline constexpr int kInstructionsMax = 96;
+inline constexpr int kInstructionsMax = 128;
 inline constexpr int kStackMax = 16;
 inline constexpr int kRegistersMax = 8;
 inline constexpr int kRankMax = 6;
 inline constexpr int kReadsMax = 8;
+inline constexpr int kLoopMax = 4096;                                      // steps of one over, repeat or pack
+inline constexpr std::int64_t kFinishScratchMax = std::int64_t{64} << 20;  // bytes that the finish of a tensor may use
 
 // What is done to each row after its elements have been made, in place: things an element alone cannot know. A row is a
 // line along any axis.
@@ -41,8 +43,8 @@ enum class Finish : std::uint8_t {
   prefix,
   sizes,
   offsets,
-  pages,
-  top
+  top,
+  sinkhorn
 };
 
 // One law with constant parameters, made by plain.h instead of the code. normal: mean, sd; uniform: least, beyond;
@@ -66,8 +68,8 @@ struct Program {
   Finish finish;                  // raw_bits needs no rows: elements are random bits
   std::int64_t rows, row_length;  // rows is 0 where there is nothing to finish
   std::int64_t row_stride;        // of the elements of a row
-  double finish_arguments[4];  // cumsum: chunk; top: candidates; sizes, offsets: count, total, least, largest; pages:
-                               // page, pool, dtype of reads[0], 1 where reads[0] holds offsets instead of lengths
+  double finish_arguments[4];     // cumsum: chunk; top: candidates, 1 for random order; sizes, offsets: count, total,
+                                  // least, largest; sinkhorn: times
 };
 
 struct BadGenerator : std::runtime_error {

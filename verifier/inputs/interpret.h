@@ -61,9 +61,11 @@ enum class Op : std::uint8_t {
   group_mix,    // pop; the group differs where it does
   integer,      // pop beyond, pop least: a draw, least <= n < beyond
   permute,      // pop n, pop position: place of `position` in a random permutation of 0..n-1; -1 outside
+  unpermute,    // pop n, pop place: the position that `permute` puts there
   strata,       // pop n, pop m, pop position: the position-th of m ascending distinct numbers of 0..n-1; -1 outside
   read,         // pop flat index: element of reads[a], dtype b, `value` elements in all; NaN outside
-  search,   // pop x: the last place of reads[a], ascending, dtype b, `value` elements, that is not above x; -1: none
+  search,   // pop x, pop line: the last place in that line of reads[a], ascending, dtype b, `value` elements a line,
+            // that is not above x; -1: none
   byte_of,  // pop number, pop x: that byte of x stored as dtype a
 };
 inline constexpr Op kLastValue = Op::normal, kLastUnary = Op::logical_not, kLastBinary = Op::logical_or;
@@ -105,6 +107,24 @@ KB_HD std::int64_t permuted(std::int64_t position, std::int64_t n, std::uint64_t
       const int swapped = left_bits;
       left_bits = right_bits;
       right_bits = swapped;
+    }
+  } while (x >= static_cast<std::uint64_t>(n));
+  return static_cast<std::int64_t>(x);
+}
+
+// The position that `permuted` takes to `place`: the same rounds backwards.
+KB_HD std::int64_t unpermuted(std::int64_t place, std::int64_t n, std::uint64_t key) {
+  int bits = 2;
+  while ((std::int64_t{1} << bits) < n) ++bits;
+  const int low_bits = bits / 2, high_bits = bits - low_bits;
+  std::uint64_t x = static_cast<std::uint64_t>(place);
+  do {
+    for (std::uint64_t round = 6; round >= 1; --round) {
+      const bool odd = (round & 1) != 0;
+      const int left_bits = odd ? high_bits : low_bits, right_bits = odd ? low_bits : high_bits;
+      const std::uint64_t left = x & ((std::uint64_t{1} << left_bits) - 1), right = x >> left_bits;
+      x = (left ^ (mix64(key + (right << 8 | round) * 0x9E3779B97F4A7C15ull) >> (64 - left_bits))) << right_bits |
+          right;
     }
   } while (x >= static_cast<std::uint64_t>(n));
   return static_cast<std::int64_t>(x);
@@ -223,7 +243,9 @@ KB_HD double placed(const Program& program, const Instruction& instruction, std:
                     double n, std::uint64_t group) {
   if (!(position >= 0 && position < n && n < 4503599627370496.0)) return -1;
   const std::uint64_t key = first64(draw(program, seed, instruction, group));
-  return static_cast<double>(permuted(static_cast<std::int64_t>(position), static_cast<std::int64_t>(n), key));
+  const std::int64_t from = static_cast<std::int64_t>(position), count = static_cast<std::int64_t>(n);
+  return static_cast<double>(static_cast<Op>(instruction.op) == Op::permute ? permuted(from, count, key)
+                                                                            : unpermuted(from, count, key));
 }
 KB_HD double ascending(const Program& program, const Instruction& instruction, std::uint64_t seed, double position,
                        double m, double n, std::uint64_t group) {
@@ -238,11 +260,13 @@ KB_HD double whole_number(double u, double least, double beyond) {
   return add(least, n < count ? n : sub(count, 1));
 }
 
-KB_HD double last_not_above(const Instruction& instruction, const void* data, double x) {
-  std::int64_t low = -1, high = static_cast<std::int64_t>(instruction.value);  // low: not above, high: above
+KB_HD double last_not_above(const Instruction& instruction, const void* data, double line, double x) {
+  const std::int64_t length = static_cast<std::int64_t>(instruction.value);
+  const std::int64_t begin = static_cast<std::int64_t>(line) * length;
+  std::int64_t low = -1, high = length;  // low: not above, high: above
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
-    if (load(static_cast<DType>(instruction.b), data, middle) > x) {
+    if (load(static_cast<DType>(instruction.b), data, begin + middle) > x) {
       high = middle;
     } else {
       low = middle;
@@ -302,6 +326,7 @@ KB_HD double run(const Program& program, int begin, int end, std::uint64_t seed,
         top = whole_number(unit_interval(first64(draw(program, seed, instruction, which))), top, last);
         break;
       case Op::permute:
+      case Op::unpermute:
         top = placed(program, instruction, seed, top, last, whole);
         break;
       case Op::strata: {
@@ -310,8 +335,7 @@ KB_HD double run(const Program& program, int begin, int end, std::uint64_t seed,
         break;
       }
       case Op::search:
-        stack[depth++] = top;
-        top = last_not_above(instruction, reads[instruction.a], last);
+        top = last_not_above(instruction, reads[instruction.a], top, last);
         break;
       case Op::byte_of:
         top = static_cast<double>(encode(static_cast<DType>(instruction.a), top) >> (8 * static_cast<int>(last)) & 255);

@@ -24,16 +24,19 @@ std::uint16_t site_of(std::string_view name) {
 }  // namespace
 
 void Emitter::emit_group() {
-  if (group_ == nullptr) return;
+  if (group_ == nullptr && loop_counters_.empty()) return;
   const auto keys = group_;
   const auto outer_along = along_;
   group_ = nullptr;
   along_ = nullptr;
   in_group_ = true;
   put(Op::group, 0);
-  for (const Node& key : *keys) {
-    emit(key);
+  if (keys == nullptr) {  // one a step of the loops around it
+    put(Op::linear, 1);
     put(Op::group_mix, -1);
+    for (const int counter : loop_counters_) put(Op::get, 1, counter), put(Op::group_mix, -1);
+  } else {
+    for (const Node& key : *keys) emit(key), put(Op::group_mix, -1);
   }
   in_group_ = false;
   group_ = keys;
@@ -42,8 +45,10 @@ void Emitter::emit_group() {
 
 void Emitter::draw(Op op, int effect) {
   if (in_group_) throw BadGenerator("'" + text_ + "': a draw inside @(..)");
-  emit_group();
-  put(op, effect, (group_ != nullptr ? kGrouped : 0) | shared_, site_++);
+  const bool one_for_all = op == Op::permute || op == Op::unpermute || op == Op::strata;
+  const bool grouped = group_ != nullptr || (!loop_counters_.empty() && !one_for_all);
+  if (grouped) emit_group();
+  put(op, effect, (grouped ? kGrouped : 0) | shared_, site_++);
 }
 
 // The whole generator, if it is one law that plain.h makes. Single precision, and 32 random bits, are not enough for
@@ -125,10 +130,6 @@ bool Emitter::emit_law(const Node& node) {
     put(Op::exp, 0);
   } else if (name == "choice") {
     emit_choice(node);
-  } else if (name == "pack4x2") {
-    emit_pack(node, 4, 2);
-  } else if (name == "pack8x4") {
-    emit_pack(node, 8, 4);
   } else if (name == "zipf") {
     emit_zipf(node);
   } else if (name == "shared") {
@@ -167,18 +168,6 @@ void Emitter::emit_choice(const Node& node) {
   emit(node.arguments.back().value);
   for (const int end : ends) land(end);
   registers_ = outer_registers;
-}
-
-// `values` independent small numbers in one, low bits first.
-void Emitter::emit_pack(const Node& node, int values, int bits) {
-  need_arguments(node, 1, 1);
-  for (int i = 0; i < values; ++i) {
-    emit(at(node, 0));
-    if (i == 0) continue;
-    put(Op::push, 1, 0, 0, std::ldexp(1.0, bits * i));
-    put(Op::mul, -1);
-    put(Op::add, -1);
-  }
 }
 
 // Rank r of 0..n-1 with a weight close to (r+1)^-s: the integral of x^-s from r+1 to r+2. `shuffled`: ranks are given
@@ -283,12 +272,12 @@ void Emitter::emit_position(const Node& node, std::optional<std::int64_t> expect
 }
 
 bool Emitter::emit_structural(const Node& node) {
-  if (node.text == "perm") {
+  if (node.text == "perm" || node.text == "unperm") {
     need_arguments(node, 1, 1);
     const std::int64_t n = need_count(at(node, 0));
     emit_position(node, n);
     put(Op::push, 1, 0, 0, static_cast<double>(n));
-    draw(Op::permute, -1);
+    draw(node.text == "perm" ? Op::permute : Op::unpermute, -1);
   } else if (node.text == "subset") {
     emit_subset(node);
   } else if (node.text == "ladder") {
@@ -315,10 +304,15 @@ void Emitter::emit_subset(const Node& node) {
       refuse("subset knows sorted and pad=-1", option.value);
   }
   const auto n = constant(at(node, 1));
-  const std::int64_t m = need_count(at(node, 0));
-  if (n && *n < static_cast<double>(m)) refuse("subset of " + text_of(m) + " out of fewer", node);
-  emit_position(node, m);
-  if (sorted) put(Op::push, 1, 0, 0, static_cast<double>(m));
+  if (sorted && along_ != nullptr && !constant(at(node, 0))) {  // of a size that is drawn too
+    emit_position(node, std::nullopt);
+    emit(at(node, 0));
+  } else {
+    const std::int64_t m = need_count(at(node, 0));
+    if (n && *n < static_cast<double>(m)) refuse("subset of " + text_of(m) + " out of fewer", node);
+    emit_position(node, m);
+    if (sorted) put(Op::push, 1, 0, 0, static_cast<double>(m));
+  }
   emit(at(node, 1));
   draw(sorted ? Op::strata : Op::permute, sorted ? -2 : -1);
 }

@@ -1,6 +1,7 @@
-// The GPU makes the same bits as the host: every function of maths.h, and every sampled form of the catalogue's
-// generators. Exits with 77, skipped, where there is no GPU.
+// The GPU makes the same bits as the host: every function of maths.h, and all inputs of the plan's tasks at their
+// tiny sizes. Exits with 77, skipped, where there is no GPU.
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -39,10 +40,11 @@ __global__ void elements_kernel(const __grid_constant__ inputs::Program program,
     inputs::generate_unit(program, seed, i, reads.at, out);
   }
 }
-__global__ void rows_kernel(const __grid_constant__ inputs::Program program, std::uint64_t seed, Reads reads,
-                            void* out) {
-  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < program.rows; i += gridDim.x * blockDim.x) {
-    inputs::finish_row(program, seed, i, reads.at, out);
+__global__ void rows_kernel(const __grid_constant__ inputs::Program program, std::uint64_t seed, int phase, Reads reads,
+                            void* out, void* scratch) {
+  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < inputs::finish_units(program, phase);
+       i += gridDim.x * blockDim.x) {
+    inputs::finish_unit(program, seed, phase, i, reads.at, out, scratch);
   }
 }
 
@@ -78,19 +80,19 @@ bool functions_agree() {
   return all == 0;
 }
 
-// Makes the sample's tensors on both; false where a byte differs.
+// Makes the inputs of a task of the plan on both; false where a byte differs.
 bool sample_agrees(const json& sample) {
   Problem problem;
-  for (const json& tensor : sample["tensors"]) {
-    problem.tensors.push_back({tensor["name"],
-                               *dtype_named(tensor["dtype"].get<std::string>()),
-                               tensor["shape"],
-                               Role::input,
-                               tensor["gen"],
-                               "",
-                               {}});
+  for (const json& tensor : sample["inputs"]) {
+    std::vector<std::string> shape;
+    for (const json& extent : tensor["shape"])
+      shape.push_back(extent.is_string() ? extent.get<std::string>() : extent.dump());
+    problem.tensors.push_back(
+        {tensor["name"], *dtype_named(tensor["dtype"].get<std::string>()), shape, Role::input, tensor["gen"], "", {}});
   }
-  const Dims dims = sample["dims"][0].get<Dims>();
+  for (const json& scalar : sample["scalars"])
+    problem.scalars.push_back({scalar["name"], ScalarType::f64, scalar["value"]});
+  const Dims dims = sample["dims"]["tiny"].get<Dims>();
   std::map<std::string, std::vector<std::byte>> here;
   std::map<std::string, void*> there;
   bool same = true;
@@ -107,10 +109,16 @@ bool sample_agrees(const json& sample) {
     out.resize(static_cast<std::size_t>(problem.bytes(tensor, dims)));
     for (std::int64_t e = 0; e < inputs::generation_units(program); ++e)
       inputs::generate_unit(program, 42, e, host_reads.at, out.data());
-    for (std::int64_t e = 0; e < program.rows; ++e) inputs::finish_row(program, 42, e, host_reads.at, out.data());
+    std::vector<double> scratch(static_cast<std::size_t>(inputs::finish_scratch_bytes(program)) / sizeof(double));
+    for (int phase = 0; phase < inputs::finish_phases(program); ++phase)
+      for (std::int64_t e = 0; e < inputs::finish_units(program, phase); ++e)
+        inputs::finish_unit(program, 42, phase, e, host_reads.at, out.data(), scratch.data());
     void* to = there[tensor.name] = on_gpu(out.size());
     elements_kernel<<<264, 256>>>(program, 42, gpu_reads, to);
-    rows_kernel<<<264, 256>>>(program, 42, gpu_reads, to);
+    void* gpu_scratch = on_gpu(scratch.size() * sizeof(double));
+    for (int phase = 0; phase < inputs::finish_phases(program); ++phase)
+      rows_kernel<<<264, 256>>>(program, 42, phase, gpu_reads, to, gpu_scratch);
+    cudaFree(gpu_scratch);
     std::vector<std::byte> back(out.size());
     copy_back(back.data(), to, back.size());
     if (back != out) {
@@ -128,18 +136,12 @@ int main() {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) return 77;
   bool same = functions_agree();
-  std::ifstream file("test/unit/inputs/data/generators.jsonl");
-  int samples = 0;
-  for (std::string text; std::getline(file, text);) {
-    const json sample = json::parse(text);
-    if (sample["compiles"] != true) continue;
-    try {
-      same = sample_agrees(sample) && same;
-      ++samples;
-    } catch (const inputs::BadGenerator&) {
-      // One that it reads is a form that does not compile.
-    }
+  int tasks = 0;
+  for (const auto& family : std::filesystem::directory_iterator("catalog/plan")) {
+    if (family.path().extension() != ".jsonl") continue;
+    std::ifstream file(family.path());
+    for (std::string text; std::getline(file, text); ++tasks) same = sample_agrees(json::parse(text)) && same;
   }
-  std::printf("%d samples compared\n", samples);
-  return same && samples > 200 ? 0 : 1;
+  std::printf("the inputs of %d tasks compared\n", tasks);
+  return same && tasks == 400 ? 0 : 1;
 }

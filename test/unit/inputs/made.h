@@ -51,7 +51,10 @@ class Made {
     // Backwards: nothing depends on the order.
     for (std::int64_t i = inputs::generation_units(program); i-- > 0;)
       inputs::generate_unit(program, seed, i, reads.data(), out.data());
-    for (std::int64_t row = program.rows; row-- > 0;) inputs::finish_row(program, seed, row, reads.data(), out.data());
+    std::vector<double> scratch(static_cast<std::size_t>(inputs::finish_scratch_bytes(program)) / sizeof(double));
+    for (int phase = 0; phase < inputs::finish_phases(program); ++phase)
+      for (std::int64_t i = inputs::finish_units(program, phase); i-- > 0;)
+        inputs::finish_unit(program, seed, phase, i, reads.data(), out.data(), scratch.data());
   }
 
   std::map<std::string, std::vector<std::byte>> bytes_;

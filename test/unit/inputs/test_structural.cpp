@@ -295,3 +295,150 @@ TEST_CASE("empty tensors are made without a row", "[structural]") {
   CHECK(made("normal(0,1) |softmax(last)", DType::f32, {"4", "0"}).empty());
   CHECK(made("bits", DType::u8, {"0"}).empty());
 }
+
+TEST_CASE("unperm undoes perm", "[structural]") {
+  for (const char* n : {"1", "2", "7", "64", "1000"}) {
+    const std::string perm = std::string("shared(p; perm(") + n + ")@0 along ";
+    const Made made({{"p", DType::i32, {n}, perm + "linear)"},
+                     {"q", DType::i32, {n}, std::string("shared(p; unperm(") + n + ")@0 along $p)"}});
+    const auto q = made.values("q");
+    for (std::size_t i = 0; i < q.size(); ++i) CHECK(q[i] == static_cast<double>(i));
+  }
+}
+
+TEST_CASE("loops over an expression", "[structural]") {
+  const Made made({{"x", DType::f32, {"5", "12"}, "normal(0,1)"},
+                   {"low", DType::f32, {"5", "3"}, "over(min, 4; $x[i0,4*i1+_])"},
+                   {"high", DType::f32, {"5", "3"}, "over(max, 4; $x[i0,4*i1+_])"},
+                   {"sum", DType::f64, {"5"}, "over(sum, i0+1; over(sum, 2; 10*_+1))"},
+                   {"none", DType::f64, {"2"}, "over(sum, i0; 1)"},
+                   {"power", DType::f64, {"6"}, "repeat(10, i0; 2*_)"}});
+  const auto x = made.values("x"), low = made.values("low"), high = made.values("high");
+  for (std::size_t row = 0; row < 5; ++row)
+    for (std::size_t page = 0; page < 3; ++page) {
+      const auto begin = x.begin() + static_cast<std::ptrdiff_t>(12 * row + 4 * page);
+      CHECK(low[3 * row + page] == *std::min_element(begin, begin + 4));
+      CHECK(high[3 * row + page] == *std::max_element(begin, begin + 4));
+    }
+  CHECK(made.values("sum") == std::vector<double>{12, 24, 36, 48, 60});
+  CHECK(made.values("none") == std::vector<double>{0, 1});
+  CHECK(made.values("power") == std::vector<double>{0, 1024, 2048, 3072, 4096, 5120});
+}
+
+TEST_CASE("an ungrouped draw in a loop is another one each time, a permutation is not", "[structural]") {
+  const auto sums = made("over(sum, 100; bernoulli(0.5))", DType::i32, {"200"});
+  CHECK(inputs_test::mean(sums) == Approx(50).margin(2));
+  CHECK(inputs_test::variance(sums) == Approx(25).margin(10));
+  CHECK(made("over(sum, 10; perm(10)@0 along _)", DType::i32, {"3"}) == std::vector<double>{45, 45, 45});
+}
+
+TEST_CASE("packed values; the highest bit of a signed tensor is its sign", "[structural]") {
+  CHECK(made("pack(4, 8; _+1)", DType::u32, {"1"})[0] == 0x04030201);
+  CHECK(made("pack(32, 1; 1)", DType::i32, {"1"})[0] == -1);
+  CHECK(made("pack(32, 1; _ == 31)", DType::i32, {"1"})[0] == -2147483648.0);
+  CHECK(made("pack(32, 1; 1)", DType::u32, {"1"})[0] == 4294967295.0);
+  CHECK(made("pack(8, 1; _ == 7)", DType::i8, {"1"})[0] == -128);
+  bool negative = false;
+  for (const double x : made("pack8x4(choice(4,8,12,9,13,14))", DType::i32, {"300"})) {
+    const auto word = static_cast<std::uint32_t>(static_cast<std::int64_t>(x));
+    negative = negative || x < 0;
+    for (int i = 0; i < 8; ++i) {
+      const std::uint32_t field = word >> (4 * i) & 15;
+      CHECK((field == 4 || field == 8 || field == 12 || field == 9 || field == 13 || field == 14));
+    }
+  }
+  CHECK(negative);
+}
+
+TEST_CASE("top: the best of all, whatever the number of looks", "[structural]") {
+  const Made made({{"score", DType::f32, {"3", "60"}, "normal(0,1)"},
+                   {"best", DType::i32, {"3", "40"}, "top(60; $score[i0,_])"},
+                   {"few", DType::i32, {"3", "5"}, "top(60; $score[i0,_]; shuffled)"}});
+  const auto score = made.values("score"), best = made.values("best"), few = made.values("few");
+  for (std::size_t row = 0; row < 3; ++row) {
+    std::vector<double> order(60);
+    std::iota(order.begin(), order.end(), 0.0);
+    std::sort(order.begin(), order.end(), [&](double a, double b) {
+      return score[60 * row + static_cast<std::size_t>(a)] > score[60 * row + static_cast<std::size_t>(b)];
+    });
+    for (std::size_t i = 0; i < 40; ++i) CHECK(best[40 * row + i] == order[i]);
+    std::set<double> wanted(order.begin(), order.begin() + 5);
+    CHECK(std::set<double>(few.begin() + static_cast<std::ptrdiff_t>(5 * row),
+                           few.begin() + static_cast<std::ptrdiff_t>(5 * row + 5)) == wanted);
+  }
+}
+
+TEST_CASE("sinkhorn makes rows and columns sum to one", "[structural]") {
+  const auto x = made("normal(0,1) |sinkhorn(40)", DType::f32, {"3", "4", "4"});
+  for (std::size_t m = 0; m < 3; ++m)
+    for (std::size_t i = 0; i < 4; ++i) {
+      double row = 0, column = 0;
+      for (std::size_t j = 0; j < 4; ++j) row += x[16 * m + 4 * i + j], column += x[16 * m + 4 * j + i];
+      CHECK(row == Approx(1).margin(1e-5));
+      CHECK(column == Approx(1).margin(1e-5));
+    }
+}
+
+// The definition, number by number: what the bound cuts off is carried on, the rest goes to the front.
+TEST_CASE("sizes by chunks are those of the definition", "[structural]") {
+  const struct {
+    std::int64_t n, total, least, largest;
+  } cases[] = {{1, 5, 0, 5}, {700, 5000, 0, 20}, {5000, 100000, 3, 30}, {3000, 90000, 0, 90000}, {2000, 60000, 30, 30}};
+  for (const auto& c : cases) {
+    const std::string n = std::to_string(c.n);
+    const std::string bounds = std::to_string(c.total) + ", sizes; weights=$w[min(last," + std::to_string(c.n - 1) +
+                               ")], min=" + std::to_string(c.least) + ", max=" + std::to_string(c.largest) + ")";
+    const Made made(
+        {{"w", DType::f64, {n}, "pareto(1)"}, {"off", DType::i32, {n + "+1"}, "offsets(" + n + ", " + bounds}});
+    const auto w = made.values("w"), off = made.values("off");
+    double all = 0, reached = 0, given = 0, carry = 0;
+    const double shared = static_cast<double>(c.total - c.least * c.n);
+    for (const double weight : w) all += weight;
+    std::vector<double> sizes;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      reached += w[i];
+      const double until = i + 1 == w.size() ? shared : std::floor(shared * (reached / all));
+      const double size = static_cast<double>(c.least) + until - given + carry;
+      given = until;
+      carry = std::max(0.0, size - static_cast<double>(c.largest));
+      sizes.push_back(size - carry);
+    }
+    for (double& size : sizes) {
+      const double taken = std::min(carry, static_cast<double>(c.largest) - size);
+      size += taken;
+      carry -= taken;
+    }
+    // Sums by chunks round otherwise than one sum does: a cut may fall one lower or higher.
+    double sum = 0, largest_difference = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      sum += sizes[i];
+      largest_difference = std::max(largest_difference, std::fabs(off[i + 1] - sum));
+      CHECK(off[i + 1] - off[i] >= static_cast<double>(c.least));
+      CHECK(off[i + 1] - off[i] <= static_cast<double>(c.largest));
+    }
+    INFO(n);
+    CHECK(largest_difference <= 1);
+    CHECK(off.front() == 0);
+    CHECK(off.back() == static_cast<double>(c.total));
+  }
+}
+
+TEST_CASE("subsets of drawn sizes inside ragged lines", "[structural]") {
+  const Made made(
+      {{"off", DType::i32, {"3", "9"}, "offsets(8, 100, sizes; weights=loguniform(0.2,5), max=30)"},
+       {"col",
+        DType::i32,
+        {"3", "100"},
+        "let r=segment($off[i0], i1), b=$off[i0,r]: subset($off[i0,r+1]-b, 50, sorted)@(i0,r) along i1-b"}});
+  const auto off = made.values("off"), col = made.values("col");
+  for (std::size_t line = 0; line < 3; ++line)
+    for (std::size_t r = 0; r < 8; ++r) {
+      const auto begin = static_cast<std::size_t>(off[9 * line + r]),
+                 end = static_cast<std::size_t>(off[9 * line + r + 1]);
+      for (std::size_t i = begin; i < end; ++i) {
+        CHECK(col[100 * line + i] >= 0);
+        CHECK(col[100 * line + i] < 50);
+        if (i > begin) CHECK(col[100 * line + i] > col[100 * line + i - 1]);
+      }
+    }
+}

@@ -97,7 +97,7 @@ TEST_CASE("texts are bounded", "[text]") {
     return text;
   };
   CHECK_NOTHROW(made(sum(20), DType::f32, {"1"}));
-  CHECK_THROWS_WITH(made(sum(40), DType::f32, {"1"}), Catch::Contains("more than 96 instructions"));
+  CHECK_THROWS_WITH(made(sum(60), DType::f32, {"1"}), Catch::Contains("more than 128 instructions"));
   std::string deep = "i0";
   for (int i = 0; i < 15; ++i) deep = "i0+(" + deep + ")";
   CHECK_NOTHROW(made(deep, DType::f32, {"1"}));
