@@ -1,0 +1,79 @@
+// Linear layer with FP8 weights; the second part of its output through GELU.
+#pragma once
+
+#include "kbench/parallel.h"
+#include "task.h"
+
+KB_HD float gelu(float t) { return 0.5f * t * (1 + std::tanh(0.797884561f * (t + 0.044715f * t * t * t))); }
+
+// z[m,n], in fp32, to where it belongs.
+KB_HD void store(const kbench_args& a, long long m, long long n, float z) {
+  if (n < 3 * a.C)
+    a.qkv[m * 3 * a.C + n] = kb::bf16(z);
+  else
+    a.g[m * a.FF + n - 3 * a.C] = kb::bf16(gelu(float(kb::bf16(z))));
+}
+
+inline void reference(const kbench_args& a, kbench_exec& exec) {
+  constexpr int kRows = 8;  // rows of z an iteration computes: each weight is loaded once for all of them
+  const long long M = a.M, K = a.C, N = 3 * a.C + a.FF, blocks = (M + kRows - 1) / kRows;
+  kb::bf16* w = kb::scratch<kb::bf16>(exec, K * N);  // [K, N]: neighbours in n are neighbours in memory
+  kb::parallel_for(
+      exec, K * N, KB_LAMBDA(long long i) {
+        const long long n = i % N;
+        w[i] = kb::bf16(float(a.w8[n * K + i / N]) * a.ws[n]);
+      });
+  kb::parallel_for(
+      exec, blocks * N, KB_LAMBDA(long long i) {
+        const long long first = i / N * kRows, n = i % N;
+        const kb::bf16* row[kRows];
+        for (int r = 0; r < kRows; ++r) row[r] = a.x + (first + r < M ? first + r : M - 1) * K;
+        float sum[kRows] = {};
+        for (long long k = 0; k < K; ++k) {
+          const float weight = float(w[k * N + n]);
+          for (int r = 0; r < kRows; ++r) sum[r] += float(row[r][k]) * weight;
+        }
+        for (int r = 0; r < kRows; ++r)
+          if (first + r < M) store(a, first + r, n, float(a.b1[n]) + sum[r]);
+      });
+}
+
+// kbench: private from here
+
+// z[m,n] with `scale` on the sum.
+KB_HD float scaled_sum(const kbench_args& a, long long m, long long n, float scale) {
+  float sum = 0;
+  for (long long k = 0; k < a.C; k += 64) {
+    float part = 0;
+    for (long long j = k; j < k + 64 && j < a.C; ++j) part += float(a.x[m * a.C + j]) * float(a.w8[n * a.C + j]);
+    sum += part;
+  }
+  return std::fma(sum, scale, float(a.b1[n]));
+}
+
+inline void independent(const kbench_args& a, kbench_exec& exec) {
+  const long long N = 3 * a.C + a.FF;
+  kb::parallel_for(
+      exec, a.M * N, KB_LAMBDA(long long i) {
+        const long long m = i / N, n = i % N;
+        const float z = scaled_sum(a, m, n, a.ws[n]), t = float(kb::bf16(z));
+        if (n < 3 * a.C)
+          a.qkv[m * 3 * a.C + n] = kb::bf16(z);
+        else
+          a.g[m * a.FF + n - 3 * a.C] = kb::bf16(t / (1 + std::exp(-1.59576912f * t * (1 + 0.044715f * t * t))));
+      });
+}
+
+// The mean scale for every row.
+inline void control(const kbench_args& a, kbench_exec& exec) {
+  const long long N = 3 * a.C + a.FF;
+  float* mean = kb::scratch<float>(exec, 1);
+  kb::parallel_for(
+      exec, 1, KB_LAMBDA(long long) {
+        double sum = 0;
+        for (long long n = 0; n < N; ++n) sum += double(a.ws[n]);
+        mean[0] = float(sum / double(N));
+      });
+  kb::parallel_for(
+      exec, a.M * N, KB_LAMBDA(long long i) { store(a, i / N, i % N, scaled_sum(a, i / N, i % N, mean[0])); });
+}
