@@ -1,5 +1,7 @@
 // The two forms a submission comes in.
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "daemon/api/input.h"
@@ -15,11 +17,17 @@ constexpr int kDepthMax = 4;  // a submission has two levels
 }
 
 // The library keeps the last of two equal names without a word; two files of one name must not become one.
-json parsed(const std::string& body) {
+// And a value takes many times the memory of its text: as many are read as are needed to name what is too much.
+json parsed(const std::string& body, const Limits& limits) {
+  const std::size_t values_max = 2 * (limits.files_max + limits.labels_max) + 64;
+  std::size_t values = 0;
   if (!http::valid_utf8(body))
     malformed("the body is not UTF-8", "Send sources in UTF-8; a file that is none cannot be submitted.");
   std::vector<std::set<std::string>> names;
-  const auto check = [&names](int depth, json::parse_event_t event, json& value) {
+  const auto check = [&](int depth, json::parse_event_t event, json& value) {
+    if (event != json::parse_event_t::key && ++values > values_max)
+      throw http::Problem{413, "too-large", "more values than a submission has", "See docs/api.md for its form.",
+                          "body"};
     if (depth > kDepthMax) malformed("JSON nested too deep", "See docs/api.md for a submission's form.");
     if (event == json::parse_event_t::object_start) names.emplace_back();
     if (event == json::parse_event_t::object_end) names.pop_back();
@@ -33,6 +41,14 @@ json parsed(const std::string& body) {
   } catch (const json::parse_error& e) {
     malformed("malformed JSON at byte " + std::to_string(e.byte), "Send one JSON object; see docs/api.md.");
   }
+}
+
+// What does not fit 64 bits would come out as another number.
+std::optional<std::int64_t> whole(const json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
+    return std::nullopt;
+  return value.get<std::int64_t>();
 }
 
 std::map<std::string, std::string> texts_of(const json& value, const std::string& field, Faults& faults) {
@@ -51,8 +67,8 @@ std::map<std::string, std::string> texts_of(const json& value, const std::string
   return out;
 }
 
-Draft draft_from_json(const std::string& body) {
-  const auto given = parsed(body);
+Draft draft_from_json(const std::string& body, const Limits& limits) {
+  const auto given = parsed(body, limits);
   if (!given.is_object()) malformed("the body is not a JSON object", "See docs/api.md for a submission's form.");
   Draft draft;
   Faults faults;
@@ -64,8 +80,8 @@ Draft draft_from_json(const std::string& body) {
       *text->second = value.get<std::string>();
     } else if (text != texts.end()) {
       faults.add(name, name + " is not a string", "Send it as a JSON string.");
-    } else if (name == "priority" && value.is_number_integer()) {
-      draft.priority = value.get<std::int64_t>();
+    } else if (const auto number = name == "priority" ? whole(value) : std::nullopt) {
+      draft.priority = *number;
     } else if (name == "priority") {
       faults.add(name, "priority is not a whole number", "Send it as a JSON number.");
     } else if (name == "labels") {
@@ -147,7 +163,7 @@ Draft read_draft(const http::Request& request, const Limits& limits) {
   std::string type = given.substr(0, given.find(';'));
   while (!type.empty() && type.back() == ' ') type.pop_back();
   for (auto& c : type) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  if (type == "application/json") return draft_from_json(request.body);
+  if (type == "application/json") return draft_from_json(request.body, limits);
   if (type == "multipart/form-data") return draft_from_form(request, limits);
   throw http::Problem{415, "bad-content-type", "neither JSON nor a form with files",
                       "Send Content-Type: application/json or multipart/form-data (curl: --json or -F).",

@@ -38,6 +38,7 @@ inline constexpr auto kSweep = std::chrono::milliseconds(250);
 inline constexpr auto kLinger = std::chrono::milliseconds(1000);
 inline constexpr std::size_t kLingerBytesMax = 4 * 1024 * 1024;
 inline constexpr std::size_t kIdleBufferBytesMax = 4096;
+inline constexpr std::size_t kReadBytesMax = 65'536;  // at a time
 inline constexpr int kRefusalsMax = 64;  // connections being told 503 at a time; more are closed without a word
 inline constexpr std::string_view kNoBody;
 inline constexpr int kUnacknowledgedMs = 60'000;  // a peer that acknowledges nothing for so long is gone
@@ -107,9 +108,10 @@ class AsioServer final : public Server {
   Task<void> accept();
   Task<void> serve(Shard& shard, std::shared_ptr<Connection> connection, bool refused);
   Task<bool> serve_one(Shard& shard, std::shared_ptr<Connection> connection);
-  // These three return an answer when there is a fault, nothing when the request is whole or the peer is gone (see
-  // Incoming::heard).
+  // Those with a Response return an answer when there is a fault, nothing when the request is whole or the peer is gone
+  // (see Incoming::heard).
   Task<std::optional<Response>> receive(Connection& c, Incoming& in, Share<std::size_t>& bodies);
+  Task<error_code> receive_header(Connection& c, Parser& parser, bool& folded);
   Task<std::optional<Response>> receive_body(Connection& c, Parser& parser, Incoming& in, Share<std::size_t>& bodies);
   std::optional<Response> admit(const Parser& parser, Incoming& in);
   Response handled(const Incoming& in);

@@ -35,6 +35,8 @@ Response malformed(error_code why) {
   using E = beast::http::error;
   if (why == E::header_limit)
     return problem({431, "header-too-large", "the request's header is too large", "Send less.", "header"});
+  if (why == E::buffer_overflow)
+    return problem({400, "malformed-http", "a chunk's extensions or a trailer are too large", "Send none.", "body"});
   if (why == E::body_limit)
     return problem({413, "body-too-large", "the request's body is too large", "Send less.", "body"});
   if (why == E::bad_version)
@@ -70,6 +72,15 @@ void check_framing(const Parser& parser) {
   if (!expect.empty() && !beast::iequals(expect, "100-continue")) {
     throw Problem{417, "bad-expectation", "an unknown Expect", "Send Expect: 100-continue or none.", "Expect"};
   }
+}
+
+// A header that goes on in the next line. Obsolete (RFC 9112, 5.2), and read differently by those who still take it.
+bool has_fold(std::string_view header) {
+  return header.find("\r\n ") != header.npos || header.find("\r\n\t") != header.npos;
+}
+
+Response folded_header() {
+  return problem({400, "malformed-http", "a header that goes on in the next line", "Send it in one line.", "header"});
 }
 
 bool is_http(error_code ec) { return ec.category() == make_error_code(beast::http::error::bad_method).category(); }
@@ -148,15 +159,37 @@ Task<std::optional<Response>> AsioServer::receive(Connection& c, Incoming& in, S
   c.idle = false;
   c.expired = false;
   c.deadline = Clock::now() + limits_.request_timeout;
+  // Beast bounds a header, but neither a chunk's extensions nor a trailer: what it cannot take yet must fit here.
+  c.buffer.max_size(limits_.header_bytes_max + kReadBytesMax);
   Parser parser;
   parser.header_limit(static_cast<std::uint32_t>(limits_.header_bytes_max));
   parser.body_limit(limits_.body_bytes_max);
-  auto [ec, bytes] = co_await beast::http::async_read_header(c.socket, c.buffer, parser, kTry);
+  bool folded = false;
+  const error_code ec = co_await receive_header(c, parser, folded);
   if (ec || c.expired) co_return faulted(ec, c, in);
   in.heard = true;
-  auto refusal = admit(parser, in);
+  auto refusal = folded ? folded_header() : admit(parser, in);
   if (refusal) co_return refusal;
   co_return co_await receive_body(c, parser, in, bodies);
+}
+
+// As beast::http::async_read_header, and looks at the bytes before they are unfolded.
+Task<error_code> AsioServer::receive_header(Connection& c, Parser& parser, bool& folded) {
+  while (true) {
+    if (c.buffer.size() != 0) {
+      error_code ec;
+      const auto bytes = c.buffer.data();
+      const auto used = parser.put(bytes, ec);
+      folded = folded || has_fold({static_cast<const char*>(bytes.data()), used});
+      c.buffer.consume(used);
+      if (ec != beast::http::error::need_more) co_return ec;
+    }
+    const auto room = beast::read_size(c.buffer, kReadBytesMax);
+    if (room == 0) co_return beast::http::error::buffer_overflow;
+    auto [ec, got] = co_await c.socket.async_read_some(c.buffer.prepare(room), kTry);
+    if (ec) co_return ec == asio::error::eof ? make_error_code(beast::http::error::end_of_stream) : ec;
+    c.buffer.commit(got);
+  }
 }
 
 Task<std::optional<Response>> AsioServer::receive_body(Connection& c, Parser& parser, Incoming& in,

@@ -215,6 +215,25 @@ TEST_CASE("malformed requests") {
   CHECK(unread(json, R"({"labels":{"a":null}})").field == "labels[\"a\"]");
   CHECK(unread(json, R"({"priority":"1"})").field == "priority");
   CHECK(unread(json, R"({"priority":1.5})").field == "priority");
+  CHECK(unread(json, R"({"priority":18446744073709551615})").field == "priority");  // not -1
+  CHECK(unread(json, R"({"priority":9223372036854775808})").field == "priority");
+  CHECK(unread(json, R"({"priority":9223372036854775807})").status == 0);
+}
+
+TEST_CASE("a submission of more values than it can have is refused while it is read") {
+  const Limits limits;
+  const auto with = [](const char* field, std::size_t count) {
+    std::string body = "{\"" + std::string(field) + "\":{";
+    for (std::size_t i = 0; i < count; ++i) body += (i ? ",\"" : "\"") + std::to_string(i) + "\":\"\"";
+    return unread("application/json", body + "}}");
+  };
+  // Up to twice the limits every fault is named by what checks a draft.
+  CHECK(with("files", 2 * (limits.files_max + limits.labels_max)).status == 0);
+  CHECK(with("files", 2 * (limits.files_max + limits.labels_max) + 64).status == 413);
+  CHECK(with("labels", 1'000'000).status == 413);
+  std::string numbers = "{\"files\":[0";
+  for (int i = 0; i < 1'000'000; ++i) numbers += ",0";
+  CHECK(unread("application/json", numbers + "]}").status == 413);
 }
 
 TEST_CASE("a form") {

@@ -1,0 +1,327 @@
+// Clients that mean harm: what they cost is bounded, and others do not notice.
+#include <malloc.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "daemon/http/http.h"
+#include "test/unit/http/client.h"
+#include "test/unit/http/crowd.h"
+
+using namespace kbench::http;
+using namespace kbench::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kPatience = 60s;  // of a test on a busy machine; nothing here takes so long
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define KBENCH_SANITIZED
+#endif
+#endif
+#ifdef KBENCH_SANITIZED
+constexpr long kOverhead = 8;  // of a sanitizer's own books
+#else
+constexpr long kOverhead = 1;
+#endif
+
+struct Fixture {
+  explicit Fixture(const Limits& limits = patient()) : server(Server::create(limits)) {
+    server->route("GET", "/ping", Access::open, [](const Request&) { return text("pong"); }, Work::quick);
+    server->route("POST", "/echo", Access::open, [this](const Request& r) {
+      ++handled;
+      return text("|" + r.body + "|");
+    });
+    server->route("GET", "/stream", Access::open, [this](const Request&) {
+      Response r;
+      r.content_type = "text/event-stream";
+      r.stream = Stream{[] { return std::pair<std::string, bool>("", false); },
+                        [place = std::make_shared<Place>(streams)](auto) {}};
+      return r;
+    });
+    port = server->listen("127.0.0.1", 0);
+  }
+  static Limits patient() {
+    Limits limits;
+    limits.header_bytes_max = 4096;
+    limits.body_bytes_max = 100'000;
+    limits.idle_timeout = limits.request_timeout = 300s;
+    return limits;
+  }
+  static Response text(std::string body) {
+    Response r;
+    r.content_type = "text/plain";
+    r.body = std::move(body);
+    return r;
+  }
+  std::string ask(const std::string& bytes) const {
+    RawClient client(port);
+    client.send(bytes);
+    return client.answer(kPatience);
+  }
+  bool alive() const { return body_of(ask("GET /ping HTTP/1.1\r\nHost: h\r\n\r\n")) == "pong"; }
+
+  struct Place {
+    explicit Place(std::atomic<int>& c) : count(c) { ++count; }
+    ~Place() { --count; }
+    std::atomic<int>& count;
+  };
+  std::atomic<int> streams{0};  // open ones
+  std::unique_ptr<Server> server;
+  std::uint16_t port = 0;
+  std::atomic<int> handled{0};
+};
+
+std::string post(const std::string& headers, const std::string& body) {
+  return "POST /echo HTTP/1.1\r\nHost: h\r\n" + headers + "\r\n" + body;
+}
+
+// Sends `piece` until the server has had enough, or `bytes_max` are gone; how many were taken.
+std::size_t flood(RawClient& client, const std::string& piece, std::size_t bytes_max) {
+  std::size_t sent = 0;
+  while (sent < bytes_max && client.send(piece)) sent += piece.size();
+  return sent;
+}
+
+}  // namespace
+
+TEST_CASE("ten thousand idle connections cost little and nobody else anything") {
+  const int count = connections_possible(10'000);
+  if (count < 10'000) WARN("the limit of descriptors allows " << count << " only");
+  Crowd crowd;  // before the server's threads
+  auto limits = Fixture::patient();
+  limits.connections_max = count + 10;
+  const Fixture f(limits);
+  CHECK(f.alive());
+  const long before = resident_bytes();
+  REQUIRE(crowd.connect(f.port, count) == count);
+  CHECK(f.alive());  // accepted in order: all of the crowd are there now
+  const long each = (resident_bytes() - before) / count;
+  INFO(each << " bytes a connection");
+  CHECK(each < kOverhead * 16 * 1024);
+  CHECK(crowd.ask() == count);
+  CHECK(f.alive());
+}
+
+TEST_CASE("headers without end: refused at the limit, as one line, as many, and before the first line's end") {
+  const Fixture f;
+  const long before = resident_bytes();
+  for (const std::string& piece : {std::string(1000, 'x'), std::string("a: b\r\n"), std::string("a:\r\n")}) {
+    RawClient client(f.port);
+    client.send("GET /ping HTTP/1.1\r\nHost: h\r\n");
+    CHECK(flood(client, piece, 64 << 20) < 64 << 20);
+    RawClient counted(f.port);  // just over the limit: the answer arrives
+    counted.send("GET /ping HTTP/1.1\r\nHost: h\r\n");
+    flood(counted, piece, 4096);
+    CHECK(status_of(counted.answer(kPatience)) == 431);
+  }
+  RawClient line(f.port);
+  line.send("GET /" + std::string(5000, 'x'));
+  CHECK(status_of(line.answer(kPatience)) == 431);
+  std::string many = "GET /ping HTTP/1.1\r\nHost: h\r\n";  // as many as fit are no harm
+  while (many.size() < 4000) many += "a:\r\n";
+  CHECK(status_of(f.ask(many + "\r\n")) == 200);
+  CHECK(resident_bytes() - before < kOverhead * (16 << 20));
+}
+
+TEST_CASE("chunk extensions and trailers without end are refused, whatever memory the server has") {
+  const Fixture f;
+  const long before = resident_bytes();
+  const std::string begin = post("Transfer-Encoding: chunked\r\n", "");
+  for (const auto& [first, piece] :
+       std::vector<std::pair<std::string, std::string>>{{"1;", std::string(10'000, 'x')},  // one extension
+                                                        {"1", ";a=b;c=\"d\""},             // many
+                                                        {"0\r\n", "a: b\r\n"},             // a trailer of many fields
+                                                        {"0\r\na: ", std::string(10'000, 'x')},  // of one
+                                                        {"0\r\n", "Content-Length: 1\r\n"},      // of those that matter
+                                                        {"000000", std::string(10'000, '0')},    // a size
+                                                        {"1\r\nx\r\n1;", std::string(10'000, 'x')}}) {
+    INFO(first << piece.substr(0, 20));
+    RawClient client(f.port);
+    client.send(begin + first);
+    CHECK(flood(client, piece, 256 << 20) < 256 << 20);
+  }
+  CHECK(resident_bytes() - before < kOverhead * (16 << 20));
+  CHECK(f.handled == 0);
+  CHECK(f.alive());
+  // A little of either is no harm.
+  CHECK(body_of(f.ask(begin + "1;a=b;c=\"d\"\r\nx\r\n0;e\r\nF: g\r\n\r\n")) == "|x|");
+  RawClient refused(f.port);
+  refused.send(begin + "1;" + std::string(80'000, 'x'));
+  CHECK(status_of(refused.answer(kPatience)) == 400);
+}
+
+TEST_CASE("chunks of one byte with long extensions are bounded by the body's limit and the request's time") {
+  auto limits = Fixture::patient();
+  limits.body_bytes_max = 1000;
+  const Fixture f(limits);
+  const std::string chunk = "1;" + std::string(2000, 'x') + "\r\ny\r\n";
+  RawClient client(f.port);
+  client.send(post("Transfer-Encoding: chunked\r\n", ""));
+  CHECK(flood(client, chunk, 64 << 20) < 64 << 20);
+  CHECK(f.handled == 0);
+  limits.request_timeout = 700ms;
+  const Fixture hasty(limits);
+  RawClient slow(hasty.port);
+  slow.send(post("Transfer-Encoding: chunked\r\n", ""));
+  std::atomic<bool> over{false};
+  std::thread trickle([&] {  // never at the body's limit, never silent
+    while (!over && slow.send("1\r\ny\r\n")) std::this_thread::sleep_for(50ms);
+  });
+  CHECK(slow.until("HTTP/1.1 408", kPatience).find("HTTP/1.1 408") == 0);
+  over = true;
+  trickle.join();
+  CHECK(hasty.handled == 0);
+}
+
+TEST_CASE("bodies that are announced and never come cost their connection only") {
+  auto limits = Fixture::patient();
+  limits.body_bytes_max = 16 << 20;
+  limits.bodies_bytes_max = 20 << 20;
+  const Fixture f(limits);
+  const long before = resident_bytes();
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 200; ++i) {
+    clients.emplace_back(f.port);
+    clients.back().send(post("Content-Length: 16777216\r\n", "abc"));
+  }
+  CHECK(status_of(f.ask(post("Content-Length: 1000000\r\n", std::string(1'000'000, 'x')))) == 200);
+  const long each = (resident_bytes() - before) / 200;
+  INFO(each << " bytes a connection");
+  CHECK(each < kOverhead * 128 * 1024);  // 16 MiB times 200 were announced
+}
+
+TEST_CASE("requests that come faster than their answers are taken wait in the client") {
+  const Fixture f;
+  const long before = resident_bytes();
+  RawClient client(f.port, 4096);
+  std::string batch;
+  for (int i = 0; i < 1000; ++i) batch += "GET /nothing HTTP/1.1\r\nHost: h\r\nA: b\r\n\r\n";
+  std::atomic<bool> closed{false};
+  std::thread sender([&] {
+    flood(client, batch, 1 << 30);
+    closed = true;
+  });
+  for (int i = 0; i < 20; ++i) {
+    CHECK(f.alive());
+    std::this_thread::sleep_for(20ms);
+  }
+  CHECK(resident_bytes() - before < kOverhead * (16 << 20));
+  CHECK_FALSE(closed);
+  f.server->stop();
+  sender.join();
+}
+
+TEST_CASE("more shapes that a proxy could read as two requests are refused, and the connection ends") {
+  const Fixture f;
+  const std::string inner = "GET /ping HTTP/1.1\r\nHost: h\r\n\r\n", chunks = "0\r\n\r\n";
+  using std::string;
+  for (const auto& bytes : {
+           // Folded headers, whatever they are of.
+           post("Transfer-Encoding:\r\n chunked\r\n", chunks + inner),
+           post("Transfer-Encoding: chunked\r\n \r\n", chunks + inner),
+           post("Content-Length:\r\n\t4\r\n", "abcd" + inner),
+           post("Content-Length: 1\r\n 0\r\n", "abcd" + inner),
+           post("X: a\r\n Content-Length: 4\r\nContent-Length: 0\r\n", inner),
+           post("X:\r\n \r\nContent-Length: 0\r\n", inner),
+           "POST /echo HTTP/1.1\r\n Host: h\r\nHost: h\r\nContent-Length: 0\r\n\r\n" + inner,
+           // Line ends.
+           post("X: a\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n", inner),
+           post("X: a\rTransfer-Encoding: chunked\r\nContent-Length: 0\r\n", inner),
+           post("Content-Length: 4\n", "abcd" + inner),
+           post("Transfer-Encoding: chunked\r\n", "1\nx\n0\n\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", "1\r\nx\n0\r\n\r\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", "1\rx\r\n0\r\n\r\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", "1;a\nb\r\nx\r\n0\r\n\r\n" + inner),
+           // Names and values.
+           post("Transfer-Encoding : chunked\r\n", chunks + inner),
+           post(" Transfer-Encoding: chunked\r\n", chunks + inner),
+           post("Transfer-Encoding: \"chunked\"\r\n", chunks + inner),
+           post("Transfer-Encoding: chunked;q=1\r\n", chunks + inner),
+           post("Transfer-Encoding: ,chunked\r\n", chunks + inner),
+           post("Transfer-Encoding: chunked,\r\n", chunks + inner),
+           post("Transfer-Encoding: identity\r\nContent-Length: 0\r\n", inner),
+           post("Transfer-Encoding:\r\nContent-Length: 0\r\n", inner),
+           post(string("Transfer-Encoding: chunked\0\r\n", 29), chunks + inner),
+           post(string("Content-Length\0: 4\r\n", 20), "abcd" + inner),
+           post("Content-Length:\r\n", inner),
+           post("Content-Length: \r\nContent-Length: 4\r\n", "abcd" + inner),
+           post("Content-Length: 4;4\r\n", "abcd" + inner),
+           post("Content-Length: 4 4\r\n", "abcd" + inner),
+           post("Content-Length: 4.0\r\n", "abcd" + inner),
+           post("Content-Length: 4e0\r\n", "abcd" + inner),
+           post("Content-Length: \xb4\r\n", "abcd" + inner),
+           post(": 4\r\nContent-Length: 0\r\n", inner),
+           post("nonsense\r\nContent-Length: 0\r\n", inner),
+           // Chunks.
+           post("Transfer-Encoding: chunked\r\n", "0x1\r\nx\r\n0\r\n\r\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", "1_\r\nx\r\n0\r\n\r\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", "+1\r\nx\r\n0\r\n\r\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", " 1\r\nx\r\n0\r\n\r\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", "\r\n1\r\nx\r\n0\r\n\r\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", "1\r\nx0\r\n\r\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", "1\r\nx\r\n\r\n0\r\n\r\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", "10000000000000001\r\nx\r\n0\r\n\r\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", "0\r\nContent-Length: 40\r\n\r\n" + inner),
+           post("Transfer-Encoding: chunked\r\n", "0\r\nTransfer-Encoding: chunked\r\n\r\n" + inner),
+           // First lines.
+           "POST /echo HTTP/1.1 \r\nHost: h\r\n\r\n" + inner,
+           "POST /echo HTTP/01.1\r\nHost: h\r\n\r\n" + inner,
+           "POST /echo http/1.1\r\nHost: h\r\n\r\n" + inner,
+           "POST\t/echo HTTP/1.1\r\nHost: h\r\n\r\n" + inner,
+           "POST /echo\rX HTTP/1.1\r\nHost: h\r\n\r\n" + inner,
+           "PO\x01ST /echo HTTP/1.1\r\nHost: h\r\n\r\n" + inner,
+           "POST /echo HTTP/1.2\r\nHost: h\r\n\r\n" + inner,
+           "POST /echo HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n" + inner,
+       }) {
+    INFO(bytes);
+    RawClient client(f.port);
+    client.send(bytes);
+    const auto answer = client.answer(kPatience);
+    CHECK(status_of(answer) >= 400);
+    CHECK(client.answer(kPatience).empty());  // closed: the second was not read as a request
+  }
+  CHECK(f.handled == 0);
+}
+
+TEST_CASE("a body where none is usual is read as one, not as the next request") {
+  const Fixture f;
+  RawClient client(f.port);
+  const std::string inner = "GET /ping HTTP/1.1\r\nHost: h\r\n\r\n";
+  client.send("GET /ping HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(inner.size()) + "\r\n\r\n" + inner +
+              post("Content-Length: 2\r\n", "ab"));
+  CHECK(body_of(client.answer(kPatience)) == "pong");
+  CHECK(body_of(client.answer(kPatience)) == "|ab|");
+}
+
+TEST_CASE("half-open streams end, and give their places back") {
+  auto limits = Fixture::patient();
+  limits.streams_max = 50;
+  limits.stream_heartbeat = 100ms;
+  const Fixture f(limits);
+  const std::string open = "GET /stream HTTP/1.1\r\nHost: h\r\n\r\n";
+  const auto all_ended = [&] {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (f.streams > 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(5ms);
+    return f.streams == 0;
+  };
+  for (int round = 0; round < 3; ++round) {
+    std::vector<RawClient> clients;
+    for (int i = 0; i < 50; ++i) {
+      clients.emplace_back(f.port);
+      clients.back().send(open);
+      CHECK(clients.back().until("\r\n\r\n", kPatience).find("200 OK") != std::string::npos);
+    }
+    CHECK(status_of(f.ask(open)) == 503);
+    CHECK(f.alive());
+    if (round == 0)
+      for (auto& client : clients) client.half_close();  // still reads, says no more
+    if (round == 1)
+      for (auto& client : clients) client.send("x");  // says what nobody asked for, then leaves
+    if (round > 0) clients.clear();
+    CHECK(all_ended());
+  }
+}
