@@ -17,7 +17,12 @@ TEST_CASE("grade: a right submission gets a reward and says how it was measured"
   std::vector<std::string> seeds;
   for (const auto& run : g.details["runs"]) {
     CHECK(run["samples"].size() == 36);
-    CHECK(run["compared"] == 36);  // so cheap a reference: all of them
+    // All of them with so cheap a reference, but on a busy machine not even that is certain: never fewer than two a
+    // shape.
+    const auto compared = std::count_if(run["samples"].begin(), run["samples"].end(),
+                                        [](const nlohmann::json& sample) { return sample["compared"] == true; });
+    CHECK(run["compared"] == compared);
+    CHECK(compared >= 4);
     CHECK(run["shapes"][0]["count"] == 15);
     for (const auto& sample : run["samples"]) seeds.push_back(sample["seed"]);
   }

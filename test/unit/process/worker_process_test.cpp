@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "test/unit/process/sandbox.h"
@@ -58,14 +59,18 @@ struct Run {
   std::unique_ptr<WorkerProcess> worker;
 };
 
-pid_t child_other_than(pid_t worker) {
+// The living root children of this process but for the worker: its cleaner. As /proc tells of them, for the log.
+std::map<pid_t, std::string> children_other_than(pid_t worker) {
+  std::map<pid_t, std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    std::ifstream status(entry.path() / "status");
+    std::ifstream file(entry.path() / "status");
+    const std::string status{std::istreambuf_iterator<char>(file), {}};
     const pid_t pid = atoi(entry.path().filename().c_str());
-    for (std::string line; std::getline(status, line);)
-      if (line == "PPid:\t" + std::to_string(getpid()) && pid != worker) return pid;
+    if (pid > 0 && pid != worker && status.find("\nPPid:\t" + std::to_string(getpid()) + "\n") != std::string::npos &&
+        status.find("\nUid:\t0\t") != std::string::npos && status.find("\nState:\tZ") == std::string::npos)
+      found.emplace(pid, status.substr(0, 400));
   }
-  return -1;
+  return found;
 }
 
 }  // namespace
@@ -293,8 +298,10 @@ TEST_CASE("a process that ends while stopped is found out") {
 TEST_CASE("a cleaner that was killed or stopped is a violation") {
   Run run(Mode::honest, 0, [](Command& command) { command.limits.stop_deadline = 200ms; });
   REQUIRE(run.ready() == Ended::done);
-  const pid_t cleaner = child_other_than(run.worker->pid());
-  REQUIRE(cleaner > 0);
+  const auto children = children_other_than(run.worker->pid());
+  for (const auto& [pid, status] : children) UNSCOPED_INFO(status);
+  REQUIRE(children.size() == 1);
+  const pid_t cleaner = children.begin()->first;
   REQUIRE(kill(cleaner, GENERATE(SIGKILL, SIGSTOP)) == 0);
   std::this_thread::sleep_for(20ms);
   run.worker->stop();
