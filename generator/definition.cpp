@@ -193,6 +193,20 @@ void read_precision(TomlReader& reader, const toml::table& root, Definition& def
   }
 }
 
+// [exceptions] names checks of lint with the reason why they do not hold; [lint] is lint's own record.
+void read_lint(TomlReader& reader, const toml::table& root, Definition& definition) {
+  if (const toml::table* exceptions = reader.table(root, "", "exceptions", false)) {
+    reader.only(*exceptions, "exceptions.", {"roofline", "margin", "lower_precision", "memory", "reference_time"});
+    for (const auto& [key, node] : *exceptions)
+      definition.exceptions[std::string(key.str())] = reader.text(*exceptions, "exceptions.", key.data());
+  }
+  if (const toml::table* lint = reader.table(root, "", "lint", false)) {
+    reader.only(*lint, "lint.", {"hash", "conditions", "margin"});
+    definition.lint = {reader.text(*lint, "lint.", "hash"), reader.text(*lint, "lint.", "conditions"),
+                       reader.number(*lint, "lint.", "margin", 0, true)};
+  }
+}
+
 void read_header(TomlReader& reader, const std::string& text, Definition& definition) {
   const auto marker = text.find(kPrivateMarker);
   definition.header = text;
@@ -242,7 +256,7 @@ Definition read(TomlReader& reader, const std::string& id, const toml::table& ro
   problem.name = id.substr(id.find('/') + 1);
   reader.only(root, "",
               {"title", "version", "metric", "gpus", "op", "distinguishing", "independent", "source", "keywords",
-               "languages", "devices", "dims", "work", "scalars", "tensors", "precision"});
+               "languages", "devices", "dims", "work", "scalars", "tensors", "exceptions", "precision", "lint"});
   problem.title = reader.text(root, "", "title");
   problem.version = reader.text(root, "", "version");
   definition.op = reader.text(root, "", "op");
@@ -269,6 +283,7 @@ Definition read(TomlReader& reader, const std::string& id, const toml::table& ro
   for (const toml::table* table : reader.tables(root, "", "tensors", true))
     problem.tensors.push_back(read_tensor(reader, *table, "tensors[" + std::to_string(problem.tensors.size()) + "]."));
   read_precision(reader, root, definition, tolerances);
+  read_lint(reader, root, definition);
   read_header(reader, header, definition);
   return definition;
 }

@@ -33,6 +33,12 @@ struct Precision {
   std::map<std::string, Measured> tensors;  // of rules that have a tolerance
 };
 
+// What `lint` found good, and for which meaning of the task.
+struct Linted {
+  std::string hash, conditions;
+  double margin = 0;  // the smallest cheat's error over the largest honest one's
+};
+
 struct Definition {
   Problem problem;  // with its hash, and the tolerances of `precision`
   std::string op, distinguishing, independent, source;
@@ -40,8 +46,10 @@ struct Definition {
   std::vector<Shape>
       precision_shapes;  // where precision is measured besides tiny and test: a graded reduction's length, say
   std::optional<Precision> precision;
-  std::string header;         // <task>.h: reference, independent, control
-  std::string public_header;  // the part of it that a submitter sees: reference
+  std::optional<Linted> lint;
+  std::map<std::string, std::string> exceptions;  // a check of lint that does not hold here, and why
+  std::string header;                             // <task>.h: reference, independent, control
+  std::string public_header;                      // the part of it that a submitter sees: reference
 
   std::string id() const { return problem.family + "/" + problem.name; }
 };
@@ -73,6 +81,24 @@ std::vector<std::string> write(const std::string& folder, const std::map<std::st
 
 // The rest of tasks/: CATALOG.json, and no folder of a task that is no longer defined.
 std::vector<std::string> write_rest(const std::string& root, const std::vector<Definition>& all, bool check);
+
+// A line of the plan (catalog/plan): what is to be written.
+struct Planned {
+  std::string place;  // file:line
+  std::string family, task, title;
+  std::string text;  // the whole line, JSON
+};
+// Of a .jsonl file or of all in a folder. Throws BadDefinition naming file and line.
+std::vector<Planned> read_plan(const std::string& path);
+// A definition's two files as the plan tells it, by path under catalog/: the header's functions do nothing yet.
+std::map<std::string, std::string> begin_definition(const Planned& planned);
+
+struct FamilyStatus {
+  std::string family;
+  int planned = 0, written = 0, measured = 0, measured_on_gpu = 0, linted = 0;
+  std::vector<std::string> faulty, unplanned;  // ids: definitions that do not load; that the plan does not know
+};
+std::vector<FamilyStatus> status_of(const std::string& root, const std::vector<Planned>& plan);  // sorted by name
 
 // Runs reference, independent and control (cpu: at tiny, test and precision dims; cuda: at tiny, precision and graded
 // dims) and writes the precision section of the definition.

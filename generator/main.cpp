@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "generator/generator.h"
 
@@ -42,11 +43,66 @@ int generate(const std::string& root, const std::vector<std::string>& names, boo
   return check && !differs.empty() ? 1 : 0;
 }
 
+// A definition's beginning from the plan. Writes nothing where there is one already.
+int begin(const std::string& root, const std::string& plan, const std::string& family, const std::string& task) {
+  namespace fs = std::filesystem;
+  const std::vector<Planned> planned = read_plan(plan);
+  const auto found = std::find_if(planned.begin(), planned.end(),
+                                  [&](const Planned& p) { return p.family == family && p.task == task; });
+  if (found == planned.end()) {
+    std::string elsewhere;
+    for (const Planned& p : planned)
+      if (p.task == task) elsewhere = "; it is of family " + p.family;
+    throw BadDefinition(family + "/" + task + ": not in the plan (" + plan + ")" + elsewhere);
+  }
+  const std::map<std::string, std::string> files = begin_definition(*found);
+  for (const auto& [name, text] : files)
+    if (fs::exists(fs::path(root) / "catalog" / name)) throw BadDefinition("catalog/" + name + ": is there already");
+  for (const auto& [name, text] : files) {
+    const fs::path path = fs::path(root) / "catalog" / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream out(path, std::ios::binary);
+    out << text;
+    out.close();
+    if (!out) throw std::runtime_error(path.string() + ": cannot be written");
+    std::printf("catalog/%s\n", name.c_str());
+  }
+  return 0;
+}
+
+int status(const std::string& root, const std::string& plan) {
+  int planned = 0, written = 0, measured = 0, on_gpu = 0, linted = 0, begun = 0;
+  const std::vector<FamilyStatus> families = status_of(root, read_plan(plan));
+  std::printf("%-28s %7s %7s %8s %6s %6s\n", "family", "planned", "written", "measured", "on GPU", "linted");
+  for (const FamilyStatus& f : families) {
+    std::printf("%-28s %7d %7d %8d %6d %6d\n", f.family.c_str(), f.planned, f.written, f.measured, f.measured_on_gpu,
+                f.linted);
+    planned += f.planned, written += f.written, measured += f.measured, on_gpu += f.measured_on_gpu;
+    linted += f.linted, begun += f.written > 0 ? 1 : 0;
+    for (const std::string& id : f.unplanned) std::printf("  %s: not in the plan\n", id.c_str());
+    for (const std::string& id : f.faulty) std::printf("  %s: has faults, or is not measured; see list\n", id.c_str());
+  }
+  std::printf("%d of %d written, %d measured, %d of them on a GPU, %d linted; %d of %zu families\n", written, planned,
+              measured, on_gpu, linted, begun, families.size());
+  return 0;
+}
+
 int list(const std::string& root) {
   for (const Definition& d : load_all(root, find(root, {})))
     std::printf("%-60s %-8s %s\n", d.id().c_str(), d.problem.metric == kbench::Metric::tflops ? "TFLOP/s" : "GB/s",
                 d.problem.title.c_str());
   return 0;
+}
+
+// What the plan says of a task that is not written; false where it says nothing.
+bool show_planned(const std::string& plan, const std::string& name) {
+  for (const Planned& p : read_plan(plan)) {
+    if (p.task != name && p.family + "/" + p.task != name) continue;
+    std::printf("# not written yet; %s\n%s", p.place.c_str(),
+                begin_definition(p).at(p.family + "/" + p.task + ".toml").c_str());
+    return true;
+  }
+  return false;
 }
 
 int show(const std::string& root, const std::string& name) {
@@ -70,7 +126,7 @@ int show(const std::string& root, const std::string& name) {
 int main(int argc, char** argv) {
   CLI::App app{"kbench-catalog: task folders from the definitions under catalog/"};
   app.require_subcommand(1);
-  std::string root = ".", one, device = "cpu";
+  std::string root = ".", one, family, plan, device = "cpu";
   std::vector<std::string> names;
   bool check = false;
   app.add_option("--root", root, "the repository's folder")->check(CLI::ExistingDirectory);
@@ -81,6 +137,12 @@ int main(int argc, char** argv) {
   precision_command->add_option("task", names, "family/task or task; none: all");
   precision_command->add_option("--device", device, "cpu, or cuda: the graded dims too")
       ->check(CLI::IsMember({"cpu", "cuda"}));
+  CLI::App* new_command = app.add_subcommand("new", "begin a definition from a line of the plan");
+  new_command->add_option("family", family, "one of catalog/plan")->required();
+  new_command->add_option("task", one, "its name in the plan")->required();
+  new_command->add_option("--plan", plan, "a .jsonl file, or a folder of them; default: catalog/plan");
+  CLI::App* status_command = app.add_subcommand("status", "how much of the plan is written, measured, linted");
+  status_command->add_option("--plan", plan, "as of new");
   CLI::App* list_command = app.add_subcommand("list", "all tasks");
   CLI::App* show_command = app.add_subcommand("show", "one task");
   show_command->add_option("task", one, "family/task or task")->required();
@@ -91,8 +153,17 @@ int main(int argc, char** argv) {
       for (const std::string& id : find(root, names)) measure_precision(root, id, device == "cuda");
       return 0;
     }
+    if (plan.empty()) plan = root + "/catalog/plan";
+    if (*new_command) return begin(root, plan, family, one);
+    if (*status_command) return status(root, plan);
     if (*list_command) return list(root);
-    if (*show_command) return show(root, one);
+    if (*show_command) {
+      const std::vector<std::string> all = find(root, {});
+      const bool written = std::any_of(all.begin(), all.end(), [&](const std::string& id) {
+        return id == one || id.substr(id.find('/') + 1) == one;
+      });
+      return !written && std::filesystem::exists(plan) && show_planned(plan, one) ? 0 : show(root, one);
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
