@@ -17,7 +17,10 @@ KB_HD long long token_at(const kbench_args& a, long long bh, long long t) {
   return (bh / a.H * a.T + t) * a.H + bh % a.H;  // of [B, T, H]
 }
 
-// to[t,channel] = factor(t, channel) * sum over parts
+// Element j of a part that has `held` of them. Parts are always followed in full, so that they stay in registers.
+KB_HD float of_part(const kb::bf16* part, int j, int held) { return j < held ? float(part[j]) : 0.0f; }
+
+// Hands store(where, sum over the parts) every element of the chunk.
 template <class Store>
 void sum_parts(kbench_exec& exec, const kbench_args& a, Chunk chunk, const float* partial, long long parts,
                long long channels, Store store) {
@@ -52,19 +55,19 @@ inline void forward(const kbench_args& a, kbench_exec& exec, Chunk chunk, float*
         const long long i = n % K, bh = n / K % pairs, part = n / (K * pairs);
         const int columns = int(V - part * kPart < kPart ? V - part * kPart : kPart);
         float S[kPart];
-        for (int j = 0; j < columns; ++j) S[j] = state[j * all + n];
+        for (int j = 0; j < kPart; ++j) S[j] = state[j * all + n];
         for (long long t = chunk.first; t < chunk.end; ++t) {
           const long long at = token_at(a, bh, t);
           const kb::bf16 *v = a.v + at * V + part * kPart, *dO = a.dO + at * V + part * kPart;
           const float decay = std::exp(a.g[at * K + i]), k = float(a.k[at * K + i]);
           float sum = 0;
-          for (int j = 0; j < columns; ++j) {
-            S[j] = decay * S[j] + k * float(v[j]);
-            sum += S[j] * float(dO[j]);
+          for (int j = 0; j < kPart; ++j) {
+            S[j] = decay * S[j] + k * of_part(v, j, columns);
+            sum += S[j] * of_part(dO, j, columns);
           }
           partial[((part * pairs + bh) * kTokens + t - chunk.first) * K + i] = sum;
         }
-        for (int j = 0; j < columns; ++j) state[j * all + n] = S[j];
+        for (int j = 0; j < kPart; ++j) state[j * all + n] = S[j];
       });
 }
 
@@ -80,13 +83,13 @@ inline void backward(const kbench_args& a, kbench_exec& exec, Chunk chunk, const
         const long long i = n % K, bh = n / K % pairs, part = n / (K * pairs);
         const int columns = int(V - part * kPart < kPart ? V - part * kPart : kPart);
         float S[kPart], dS[kPart];
-        for (int j = 0; j < columns; ++j) S[j] = state[j * all + n], dS[j] = later[j * all + n];
+        for (int j = 0; j < kPart; ++j) S[j] = state[j * all + n], dS[j] = later[j * all + n];
         for (long long t = chunk.first; t < chunk.end; ++t) {
           const long long at = token_at(a, bh, t);
           const float decay = std::exp(a.g[at * K + i]), k = float(a.k[at * K + i]);
-          for (int j = 0; j < columns; ++j) {
+          for (int j = 0; j < kPart; ++j) {
             states[((t - chunk.first) * kPart + j) * all + n] = S[j];
-            S[j] = decay * S[j] + k * float(a.v[at * V + part * kPart + j]);
+            S[j] = decay * S[j] + k * of_part(a.v + at * V + part * kPart, j, columns);
           }
         }
         for (long long t = chunk.end - 1; t >= chunk.first; --t) {
@@ -94,16 +97,16 @@ inline void backward(const kbench_args& a, kbench_exec& exec, Chunk chunk, const
           const kb::bf16 *v = a.v + at * V + part * kPart, *dO = a.dO + at * V + part * kPart;
           const float decay = std::exp(a.g[at * K + i]), q = c * float(a.q[at * K + i]);
           float dk = 0, dg = 0;
-          for (int j = 0; j < columns; ++j) {
-            dS[j] += q * float(dO[j]);
-            dk += dS[j] * float(v[j]);
+          for (int j = 0; j < kPart; ++j) {
+            dS[j] += q * of_part(dO, j, columns);
+            dk += dS[j] * of_part(v, j, columns);
             dg += dS[j] * states[((t - chunk.first) * kPart + j) * all + n];
             dS[j] *= decay;
           }
           of_k[to] = dk;
           of_g[to] = dg;
         }
-        for (int j = 0; j < columns; ++j) later[j * all + n] = dS[j];
+        for (int j = 0; j < kPart; ++j) later[j * all + n] = dS[j];
       });
 }
 
@@ -116,20 +119,20 @@ inline void backward_columns(const kbench_args& a, kbench_exec& exec, Chunk chun
         const long long j = n % V, bh = n / V % pairs, part = n / (V * pairs);
         const int rows = int(K - part * kPart < kPart ? K - part * kPart : kPart);
         float dS[kPart];
-        for (int i = 0; i < rows; ++i) dS[i] = later[i * all + n];
+        for (int i = 0; i < kPart; ++i) dS[i] = later[i * all + n];
         for (long long t = chunk.end - 1; t >= chunk.first; --t) {
           const long long at = token_at(a, bh, t);
           const kb::bf16 *q = a.q + at * K + part * kPart, *k = a.k + at * K + part * kPart;
           const float dO = c * float(a.dO[at * V + j]);
           float dv = 0;
-          for (int i = 0; i < rows; ++i) {
-            dS[i] += float(q[i]) * dO;
-            dv += dS[i] * float(k[i]);
-            dS[i] *= std::exp(a.g[at * K + part * kPart + i]);
+          for (int i = 0; i < kPart; ++i) {
+            dS[i] += of_part(q, i, rows) * dO;
+            dv += dS[i] * of_part(k, i, rows);
+            if (i < rows) dS[i] *= std::exp(a.g[at * K + part * kPart + i]);
           }
           of_v[((part * pairs + bh) * kTokens + t - chunk.first) * V + j] = dv;
         }
-        for (int i = 0; i < rows; ++i) later[i * all + n] = dS[i];
+        for (int i = 0; i < kPart; ++i) later[i * all + n] = dS[i];
       });
 }
 
