@@ -45,17 +45,18 @@ ScratchFolder::~ScratchFolder() {
   fs::remove_all(path_, ignored);
 }
 
-Author::Author(const std::string& root, const Definition& definition, bool cuda) {
+Author::Author(const std::string& root, const Definition& definition, bool cuda, std::vector<std::string> flags) {
   const auto put = [&](const char* name, const std::string& text) { std::ofstream(folder_.path() / name) << text; };
   put("task.h", task_header(definition.problem));
   put("reference.h", definition.header);
   put(cuda ? "author.cu" : "author.cpp", "#include \"task.h\"\n#include \"reference.h\"\nKB_AUTHOR_EXPORTS\n");
   const std::string folder = folder_.path().string(), library = folder + "/author.so";
-  std::vector<std::string> words = {"g++",     "-std=c++20",          "-O2", "-march=native", "-fPIC",
-                                    "-shared", folder + "/author.cpp"};
+  if (flags.empty()) flags = cuda ? std::vector<std::string>{"-O3"} : std::vector<std::string>{"-O2", "-march=native"};
+  std::vector<std::string> words = {"g++", "-std=c++20", "-fPIC", "-shared", folder + "/author.cpp"};
   if (cuda)
-    words = {"nvcc",       "-std=c++20", "-O3",     "--extended-lambda",  "-arch=native",
-             "-Xcompiler", "-fPIC",      "-shared", folder + "/author.cu"};
+    words = {"nvcc",       "-std=c++20", "--extended-lambda", "-arch=native",
+             "-Xcompiler", "-fPIC",      "-shared",           folder + "/author.cu"};
+  words.insert(words.end(), flags.begin(), flags.end());
   for (const std::string& word : {"-I" + folder, "-I" + root + "/sdk", std::string("-o"), library})
     words.push_back(word);
   if (!run(words)) throw std::runtime_error("catalog/" + definition.id() + ".h does not compile");
@@ -100,6 +101,11 @@ void Bench::fill(std::uint64_t seed) {
     device_.fill(fill, seed);
     if (initial_[i]) device_.copy({tensors_[i]->region(), initial_[i]->region()});
   }
+}
+
+void Bench::put(std::size_t tensor, const std::vector<std::byte>& content) {
+  device_.write({tensors_[tensor]->region().data, content.size()}, content.data());
+  if (initial_[tensor]) device_.copy({tensors_[tensor]->region(), initial_[tensor]->region()});
 }
 
 std::vector<std::uint64_t> Bench::arguments() const {

@@ -23,11 +23,12 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-// Compiles <task>.h with g++, or with nvcc for the GPU at hand. Throws std::runtime_error when that fails; the
+// Compiles <task>.h with g++, or with nvcc for the GPU at hand, with these flags or, if there are none, as the verifier
+// compiles a reference. Throws std::runtime_error when that fails; the
 // compiler's words are on stderr.
 class Author {
  public:
-  Author(const std::string& root, const Definition& definition, bool cuda = false);
+  Author(const std::string& root, const Definition& definition, bool cuda = false, std::vector<std::string> flags = {});
   ~Author();
   Author(const Author&) = delete;
   Author& operator=(const Author&) = delete;
@@ -49,7 +50,10 @@ class Bench {
   const Dims& dims() const { return dims_; }
   verify::Region initial(std::size_t tensor) const;  // an in-out tensor's content before a run, else empty
 
+  verify::Region tensor(std::size_t index) const { return tensors_[index]->region(); }
+
   void fill(std::uint64_t seed);
+  void put(std::size_t tensor, const std::vector<std::byte>& content);  // of an input or in-out tensor, instead
   // Runs one implementation on the inputs as they were filled; returns copies of all that it writes.
   Outputs run(verify::Device::Reference* function);
 

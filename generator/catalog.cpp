@@ -51,8 +51,8 @@ std::vector<Gpu> read_gpus(const std::string& root) {
 
 // The time no kernel can beat, in us to a tenth: the credited bytes at the memory's speed and the credited operations
 // at that of the unit which they are bound by, whichever is longer.
-ordered_json roofline(const Problem& problem, const Gpu& gpu) {
-  ordered_json times = ordered_json::array();
+std::vector<double> roofline(const Problem& problem, const Gpu& gpu) {
+  std::vector<double> times;
   for (const Shape& shape : problem.graded) {
     double us = static_cast<double>(evaluate(problem.work.bytes, shape.dims)) / gpu.bytes_per_us;
     if (const auto rate = gpu.flops_per_us.find(problem.work.bound); rate != gpu.flops_per_us.end())
@@ -96,6 +96,12 @@ ordered_json entry(const Definition& definition, const std::vector<Gpu>& gpus) {
 }
 
 }  // namespace
+
+std::map<std::string, std::vector<double>> rooflines(const std::string& root, const Problem& problem) {
+  std::map<std::string, std::vector<double>> times;
+  for (const Gpu& gpu : read_gpus(root)) times[gpu.model] = roofline(problem, gpu);
+  return times;
+}
 
 std::string catalog_json(const std::string& root, const std::vector<Definition>& definitions) {
   const std::vector<Gpu> gpus = read_gpus(root);

@@ -196,7 +196,10 @@ void read_precision(TomlReader& reader, const toml::table& root, Definition& def
 // [exceptions] names checks of lint with the reason why they do not hold; [lint] is lint's own record.
 void read_lint(TomlReader& reader, const toml::table& root, Definition& definition) {
   if (const toml::table* exceptions = reader.table(root, "", "exceptions", false)) {
-    reader.only(*exceptions, "exceptions.", {"roofline", "margin", "lower_precision", "memory", "reference_time"});
+    reader.only(
+        *exceptions, "exceptions.",
+        {"roofline", "memory", "reference_time", "margin", "zeros", "constant", "rank_one", "stale", "input_copy",
+         "missing_tile", "last_row", "last_column", "wrong_element", "lower_precision", "truncated"});
     for (const auto& [key, node] : *exceptions)
       definition.exceptions[std::string(key.str())] = reader.text(*exceptions, "exceptions.", key.data());
   }

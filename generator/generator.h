@@ -75,6 +75,8 @@ std::vector<std::string> faults_of(const Problem& problem);
 std::map<std::string, std::string> render(const std::string& root, const Definition& definition);
 std::string task_header(const Problem& problem);                                                // task.h
 std::string catalog_json(const std::string& root, const std::vector<Definition>& definitions);  // CATALOG.json
+// us that no kernel can beat at the graded sizes, by GPU model of catalog/gpus.toml.
+std::map<std::string, std::vector<double>> rooflines(const std::string& root, const Problem& problem);
 
 // Makes `folder` hold exactly `files`. With `check` it only says what differs, one path a line.
 std::vector<std::string> write(const std::string& folder, const std::map<std::string, std::string>& files, bool check);
@@ -99,6 +101,14 @@ struct FamilyStatus {
   std::vector<std::string> faulty, unplanned;  // ids: definitions that do not load; that the plan does not know
 };
 std::vector<FamilyStatus> status_of(const std::string& root, const std::vector<Planned>& plan);  // sorted by name
+
+// One check of one task: verdict is ok, excepted (the definition says why) or FAILED.
+struct LintRow {
+  std::string task, check, verdict, detail;
+};
+// On the cpu: at tiny dims, and at test dims where the reference is quick; cuda: at tiny, test and precision dims.
+// Where nothing fails, the definition's [lint] records it. Throws std::runtime_error when the header does not compile.
+std::vector<LintRow> lint(const std::string& root, const std::string& id, bool cuda);
 
 // Runs reference, independent and control (cpu: at tiny, test and precision dims; cuda: at tiny, precision and graded
 // dims) and writes the precision section of the definition.

@@ -1,9 +1,11 @@
 // kbench-catalog: see generator.h.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "generator/generator.h"
 
@@ -68,6 +70,37 @@ int begin(const std::string& root, const std::string& plan, const std::string& f
     std::printf("catalog/%s\n", name.c_str());
   }
   return 0;
+}
+
+// Tasks side by side on the cpu, one after another on a GPU. Rows come in the order of the tasks.
+int lint_all(const std::string& root, const std::vector<std::string>& ids, bool cuda, unsigned jobs) {
+  std::vector<std::vector<LintRow>> found(ids.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < ids.size();) {
+      try {
+        found[i] = lint(root, ids[i], cuda);
+      } catch (const std::exception& error) {
+        found[i] = {{ids[i], "definition", "FAILED", error.what()}};
+      }
+    }
+  };
+  std::vector<std::thread> others;
+  for (unsigned n = 1; n < jobs && n < ids.size(); ++n) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  std::size_t checks = 0, failed = 0, good = 0;
+  for (const std::vector<LintRow>& rows : found) {
+    std::size_t faults = 0;
+    for (const LintRow& row : rows) {
+      std::printf("%-60s %-20s %-8s %s\n", row.task.c_str(), row.check.c_str(), row.verdict.c_str(),
+                  row.detail.c_str());
+      faults += row.verdict == "FAILED" ? 1 : 0;
+    }
+    checks += rows.size(), failed += faults, good += faults == 0 ? 1 : 0;
+  }
+  std::printf("%zu of %zu tasks good, %zu checks, %zu failed\n", good, ids.size(), checks, failed);
+  return failed == 0 ? 0 : 1;
 }
 
 int status(const std::string& root, const std::string& plan) {
@@ -137,6 +170,12 @@ int main(int argc, char** argv) {
   precision_command->add_option("task", names, "family/task or task; none: all");
   precision_command->add_option("--device", device, "cpu, or cuda: the graded dims too")
       ->check(CLI::IsMember({"cpu", "cuda"}));
+  CLI::App* lint_command =
+      app.add_subcommand("lint", "whether the rules see through what must not pass, and sizes fit");
+  lint_command->add_option("task", names, "family/task or task; none: all");
+  lint_command->add_option("--device", device, "cpu, or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  lint_command->add_option("--jobs", jobs, "tasks at a time, on the cpu")->check(CLI::Range(1, 64));
   CLI::App* new_command = app.add_subcommand("new", "begin a definition from a line of the plan");
   new_command->add_option("family", family, "one of catalog/plan")->required();
   new_command->add_option("task", one, "its name in the plan")->required();
@@ -156,6 +195,7 @@ int main(int argc, char** argv) {
     if (plan.empty()) plan = root + "/catalog/plan";
     if (*new_command) return begin(root, plan, family, one);
     if (*status_command) return status(root, plan);
+    if (*lint_command) return lint_all(root, find(root, names), device == "cuda", device == "cuda" ? 1 : jobs);
     if (*list_command) return list(root);
     if (*show_command) {
       const std::vector<std::string> all = find(root, {});

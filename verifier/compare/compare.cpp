@@ -253,7 +253,8 @@ class ParsedRule final : public Rule {
     Outcome outcome = outcome_of(sums);
     const double rows = static_cast<double>(plan.count / plan.row),
                  admitted = std::floor((1 - *text_.share) * rows + 1e-9);
-    if (static_cast<double>(sums.rows_wrong) <= admitted) return settle(outcome, subject.tensor.name, "");
+    if (static_cast<double>(sums.rows_wrong) <= admitted && sums.nonfinite == 0)
+      return settle(outcome, subject.tensor.name, "");
     return settle(outcome, subject.tensor.name,
                   std::to_string(sums.rows_wrong) + " of " + number(rows) + " rows differ, " + number(admitted) +
                       " may; " + first_wrong(subject, plan, sums));

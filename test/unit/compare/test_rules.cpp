@@ -348,6 +348,9 @@ TEST_CASE("rows: the elements of a list are rows", "[compare]") {
   CHECK(near.judge(off, numbers).equal);
   off[1] = off[2] = 2;
   CHECK_THAT(near.judge(off, numbers).reason, Contains("3 of 400 rows differ, 2 may"));
+  off = numbers;
+  off[7] = kNan;  // no share of rows may hold what the reference does not
+  CHECK_FALSE(near.judge(off, numbers).equal);
 }
 
 TEST_CASE("delta: the change counts, not the value", "[compare]") {
