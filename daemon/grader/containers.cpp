@@ -6,6 +6,7 @@ namespace kbench::grader {
 
 using engine::EngineError;
 using Kind = EngineError::Kind;
+using engine::milliseconds;
 
 namespace {
 
@@ -51,19 +52,22 @@ Finished Containers::run(const engine::ContainerSpec& spec, engine::milliseconds
     const std::lock_guard lock(mutex_);
     names_.erase(names_.find(spec.name));
   });
-  // Before the name is forgotten: a sweep in between would do the same.
   std::string id;
-  const AtEnd remove([&] {
-    try {
-      // A creation of unknown outcome may have left one; one of somebody else by that name is not ours to remove.
-      if (id.empty())
-        if (const auto there = engine_.inspect(spec.name); there && is_of(*there, spec.labels.at(kOwnerLabel)))
-          id = there->id;
-      if (!id.empty()) engine_.remove(id);
-    } catch (const EngineError& error) {
-      log_("container " + spec.name + " is left to the sweep: " + error.what());
-    }
-  });
+  std::optional<Finished> finished;
+  try {
+    finished = run_to_end(spec, deadline, stop, id);
+  } catch (const Unkillable&) {
+    throw;
+  } catch (...) {
+    put_away(spec, id, false);
+    throw;
+  }
+  put_away(spec, id, true);
+  return *std::move(finished);
+}
+
+Finished Containers::run_to_end(const engine::ContainerSpec& spec, engine::milliseconds deadline,
+                                const std::stop_token& stop, std::string& id) {
   if (stop.stop_requested()) throw Stopped();
   id = engine_.create(spec);
   engine::Run run = engine_.start(id);
@@ -84,6 +88,41 @@ Finished Containers::run(const engine::ContainerSpec& spec, engine::milliseconds
     log_("no log of " + spec.name + ": " + error.what());
   }
   return finished;
+}
+
+void Containers::put_away(const engine::ContainerSpec& spec, std::string id, bool ended) {
+  for (milliseconds pause = engine_.options().backoff_min;;
+       pause = std::min(pause * 2, engine_.options().backoff_max)) {
+    bool removing = false;
+    try {
+      if (!ended) {
+        // A creation of unknown outcome may have left one; one of somebody else by that name is not ours to remove.
+        const auto there = engine_.inspect(id.empty() ? spec.name : id);
+        if (!there || !is_of(*there, spec.labels.at(kOwnerLabel))) return;
+        id = there->id;
+        ended = !there->running();
+      }
+      removing = true;
+      engine_.remove(id);
+      return;
+    } catch (const EngineError& error) {
+      const bool refused = removing && error.kind != Kind::unreachable && error.kind != Kind::timeout;
+      if (!ended && refused) throw Unkillable(spec.name + ": " + error.what());
+      std::unique_lock lock(mutex_);
+      if (ended || given_up_changed_.wait_for(lock, pause, [this] { return given_up_; })) {
+        log_("container " + spec.name + " is left to the sweep: " + error.what());
+        return;
+      }
+    }
+  }
+}
+
+void Containers::give_up() {
+  {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;
+  }
+  given_up_changed_.notify_all();
 }
 
 int Containers::sweep(const std::string& owner) {

@@ -1,6 +1,7 @@
 // One container from creation to removal, and the list of those that are somebody's now. Internal to daemon/grader.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -28,17 +29,28 @@ class Containers {
   Containers(engine::Engine& engine, std::function<void(const std::string&)> log)
       : engine_(engine), log_(std::move(log)) {}
 
-  // Creates, starts, waits, collects. The container is gone when this returns or throws (or left to `sweep` when the
-  // Engine is away). Throws EngineError, Stopped (after killing it), Unkillable.
+  // Creates, starts, waits, collects. When this returns or throws the container has ended, and is gone or left to
+  // `sweep`: while the Engine does not answer and it may still run, this waits. Throws EngineError, Stopped (after
+  // killing it), Unkillable.
   Finished run(const engine::ContainerSpec& spec, engine::milliseconds deadline, const std::stop_token& stop);
 
   // Removes every container of `owner` that is nobody's now. How many.
   int sweep(const std::string& owner);
 
+  // We are going down: nobody waits for the Engine any more. What is left the next start sweeps before it takes work.
+  void give_up();
+
  private:
+  Finished run_to_end(const engine::ContainerSpec& spec, engine::milliseconds deadline, const std::stop_token& stop,
+                      std::string& id);
+  // Returns when what it ran on is free: the container has ended, was never made, or nobody waits any more.
+  void put_away(const engine::ContainerSpec& spec, std::string id, bool ended);
+
   engine::Engine& engine_;
   const std::function<void(const std::string&)> log_;
   std::mutex mutex_;
+  std::condition_variable given_up_changed_;
+  bool given_up_ = false;
   std::multiset<std::string> names_;
 };
 

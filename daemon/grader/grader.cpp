@@ -76,6 +76,7 @@ class Grader::Impl {
 
   void stop() {
     for (std::jthread& thread : threads_) thread.request_stop();
+    containers_.give_up();
     {
       // First those who wait for work, else they would claim what the others are about to give back.
       std::unique_lock lock(mutex_);

@@ -66,7 +66,7 @@ class Engine:
             connection.close()
 
     def containers(self, owner):
-        """All containers of the kbenchd of this name, running or not."""
+        """All containers of the kbenchd that labels them so, running or not."""
         filters = urllib.parse.quote(json.dumps({"label": [f"kbench.owner={owner}"]}))
         status, body = self.request("GET", f"/v1.41/containers/json?all=1&filters={filters}")
         assert status == 200, body
@@ -129,11 +129,16 @@ class Kbenchd:
             time.sleep(0.1)
         raise RuntimeError(f"kbenchd was not ready within {ready_s} s:\n{self.log_text()[-4000:]}")
 
+    @property
+    def owner(self):
+        """What its containers are labelled with."""
+        return (self.data / "work/owner").read_text().strip()
+
     def containers(self):
         """The containers of this daemon that the Engine still has, running or not. A removal may be under way: it gets a moment."""
         deadline = time.monotonic() + 15
         while True:
-            left = self.engine.containers(self.name)
+            left = self.engine.containers(self.owner)
             if not left or time.monotonic() > deadline:
                 return [c["Names"] for c in left]
             time.sleep(0.2)
@@ -255,7 +260,6 @@ def configuration(daemon):
         "data": {"folder": str(daemon.data)},
         "tasks": {"folder": str(daemon.tasks)},
         "engine": {"socket": daemon.engine.socket},
-        # The name tells this daemon's containers from those of others on the same Engine.
         "grader": {"name": daemon.name, "seccomp_file": str(ROOT / "docker/seccomp.json")},
     }
     for table, options in daemon.settings.items():

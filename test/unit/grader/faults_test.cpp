@@ -314,3 +314,31 @@ TEST_CASE("a GPU that is lost, or that an XID ends, is not measured on") {
   }
   lab.grader.reset();
 }
+
+TEST_CASE("a container that may still run keeps its slot until the Engine says otherwise") {
+  Lab lab;
+  std::atomic<int> measuring = 0, most = 0;
+  lab.behave("measure", [&](const FakeJob& job, std::stop_token killed) {
+    most = std::max(most.load(), ++measuring);
+    const FakeEnd end = job.labels.at("kbench.attempt") == "1" ? until_killed(job, killed) : measures(job, killed);
+    --measuring;
+    return end;
+  });
+  lab.start();
+  const std::string first = lab.submit();
+  lab.wait_until([&] { return measuring == 1; });
+  const std::string second = lab.submit();
+  lab.wait_for(second, State::ready);
+  FakeReply nothing;
+  nothing.drop = true;
+  lab.fake.script("POST /containers/" + lab.fake.containers().front().id + "/kill", nothing, 1);
+  lab.fake.script("DELETE /containers/" + lab.fake.containers().front().id, nothing, 5);
+  lab.db->cancel(first);
+  lab.wait(second, [](const auto& s) { return s.state == State::measuring; });
+  CHECK(most == 1);
+  CHECK(lab.fake.count("DELETE /containers/") >= 6);
+  lab.db->cancel(second);
+  lab.wait(first);
+  lab.wait(second);
+  lab.check_clean();
+}
