@@ -18,13 +18,6 @@
 
 #include "test/simulation/turns.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#include <sanitizer/common_interface_defs.h>
-#define KBENCH_ASAN_FIBERS 1
-#endif
-#endif
-
 namespace kbench::sim {
 
 namespace {
@@ -51,9 +44,6 @@ struct Fiber {
   bool woken = false;               // not by time
   bool done = false;
   int locks = 0;  // held
-#ifdef KBENCH_ASAN_FIBERS
-  void* fake_stack = nullptr;
-#endif
 };
 
 struct World {
@@ -68,11 +58,6 @@ struct World {
   std::string failure;
   std::exception_ptr thrown;  // by the first fiber
   std::vector<void*> free_stacks;
-#ifdef KBENCH_ASAN_FIBERS
-  void* fake_stack = nullptr;
-  const void* stack_bottom = nullptr;
-  std::size_t stack_size = 0;
-#endif
 };
 World world;
 
@@ -81,9 +66,6 @@ CxaGlobals* exceptions_now() { return reinterpret_cast<CxaGlobals*>(abi::__cxa_g
 void note(std::uint64_t what) { world.trace = (world.trace ^ what) * 1099511628211u; }
 
 void enter_fiber() {
-#ifdef KBENCH_ASAN_FIBERS
-  __sanitizer_finish_switch_fiber(nullptr, &world.stack_bottom, &world.stack_size);
-#endif
   Fiber& me = *world.current;
   if (me.entry) {
     me.result = me.entry(me.argument);  // std::thread's: an exception ends the program there
@@ -126,13 +108,7 @@ void resume(Fiber& fiber) {
   world.current = &fiber;
   world.exceptions = *exceptions_now();
   *exceptions_now() = fiber.exceptions;
-#ifdef KBENCH_ASAN_FIBERS
-  __sanitizer_start_switch_fiber(&world.fake_stack, fiber.stack, kStackBytes);
-#endif
   ::swapcontext(&world.scheduler, &fiber.context);
-#ifdef KBENCH_ASAN_FIBERS
-  __sanitizer_finish_switch_fiber(world.fake_stack, nullptr, nullptr);
-#endif
   world.current = nullptr;
 }
 
@@ -161,13 +137,7 @@ void give_up_turn() {
   const int error = errno;
   me.exceptions = *exceptions_now();
   *exceptions_now() = world.exceptions;
-#ifdef KBENCH_ASAN_FIBERS
-  __sanitizer_start_switch_fiber(me.done ? nullptr : &me.fake_stack, world.stack_bottom, world.stack_size);
-#endif
   ::swapcontext(&me.context, &world.scheduler);
-#ifdef KBENCH_ASAN_FIBERS
-  __sanitizer_finish_switch_fiber(me.fake_stack, &world.stack_bottom, &world.stack_size);
-#endif
   errno = error;
 }
 
