@@ -302,9 +302,15 @@ Problem read_problem(const json& value, Faults& faults) {
 
 Problem problem_from_json(std::string_view text) {
   if (text.size() > kProblemBytesMax) throw BadProblem("longer than " + std::to_string(kProblemBytesMax) + " bytes");
+  // A definition has four levels. Copies of a value go as deep as it does, on the stack.
+  constexpr int kDepthMax = 8;
+  const auto shallow = [](int depth, json::parse_event_t, json&) {
+    if (depth > kDepthMax) throw BadProblem("nested deeper than " + std::to_string(kDepthMax) + " levels");
+    return true;
+  };
   json value;
   try {
-    value = json::parse(text);
+    value = json::parse(text, shallow);
   } catch (const json::exception& fault) {
     throw BadProblem(std::string("not JSON: ") + fault.what());
   }

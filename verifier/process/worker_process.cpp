@@ -5,8 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmath>
-#include <cstring>
 #include <thread>
 
 #include "verifier/process/census.h"
@@ -17,6 +15,7 @@
 #include "verifier/process/spawn.h"
 #include "verifier/protocol/futex.h"
 #include "verifier/protocol/packet.h"
+#include "verifier/protocol/page.h"
 
 namespace kbench::process {
 
@@ -33,14 +32,6 @@ constexpr auto kNap = 2ms;  // asleep at most that long before looking whether t
 constexpr std::int64_t kStoppedRunNs = 1'000'000;
 constexpr std::uint64_t kStoppedSwitches = 1;  // the same, where the kernel does not say how long a thread ran
 constexpr auto kSleepersGrace = 20ms;          // after that a thread in uninterruptible sleep counts as stopped
-
-// The hostile page, copied once. Nothing looks at the page itself but for the epoch.
-struct Answer {
-  std::uint32_t done = 0, status = 0;
-  std::int32_t code = 0;
-  float call_us = 0;
-  char text[sizeof(protocol::FromWorker::text)] = {};
-};
 
 bool ran(const Thread& before, const Thread& now) {
   if (before.run_ns >= 0 && now.run_ns >= 0) return now.run_ns > before.run_ns + kStoppedRunNs;
@@ -68,7 +59,7 @@ struct WorkerProcess::State {
   std::uint64_t oom_kills_before = 0;
 
   std::uint32_t accepted = 0;  // the epoch last accepted as done
-  Answer answer;
+  protocol::Answer answer;
   std::string violation;
   ExitFacts facts;
   bool stopped = false;
@@ -79,7 +70,6 @@ struct WorkerProcess::State {
   bool reap(int options);
   Ended await(std::uint32_t epoch, std::chrono::nanoseconds deadline);
   Ended accept(std::uint32_t epoch);
-  void copy_answer();
   void confirm_stopped();
   void check_still_stopped();
 };
@@ -107,30 +97,16 @@ bool WorkerProcess::State::reap(int options) {
   return true;
 }
 
-// Reads fields one by one through volatile, so that the compiler reads each once; the worker may change them meanwhile,
-// and then gets whatever mixture it made.
-void WorkerProcess::State::copy_answer() {
-  const volatile char* source = reinterpret_cast<const volatile char*>(from_page.data());
-  char raw[sizeof(protocol::FromWorker)];
-  for (std::size_t i = 0; i < sizeof raw; ++i) raw[i] = source[i];
-  static_assert(sizeof(Answer) == sizeof(protocol::FromWorker));
-  std::memcpy(&answer, raw, sizeof answer);
-}
-
 Ended WorkerProcess::State::accept(std::uint32_t epoch) {
-  copy_answer();
-  const auto status = static_cast<protocol::Status>(answer.status);
-  const bool ready = epoch == 0 && (status == protocol::Status::ready || status == protocol::Status::failed);
-  const bool called = epoch != 0 && (status == protocol::Status::done || status == protocol::Status::refused ||
-                                     status == protocol::Status::failed);
-  if (answer.done != epoch || (!ready && !called)) {
+  answer = protocol::copied(from_page.data());
+  const protocol::Taken taken = protocol::take(answer, epoch);
+  if (taken == protocol::Taken::violation) {
     violated("status " + std::to_string(answer.status) + " for epoch " + std::to_string(answer.done) + " while " +
              std::to_string(epoch) + " was asked");
     return Ended::died;
   }
-  if (!std::isfinite(answer.call_us) || answer.call_us < 0) answer.call_us = 0;
   accepted = epoch;
-  return status == protocol::Status::ready || status == protocol::Status::done ? Ended::done : Ended::refused;
+  return taken == protocol::Taken::done ? Ended::done : Ended::refused;
 }
 
 // Waits until the page says `epoch` (0: until it says ready or failed).
@@ -274,8 +250,7 @@ void WorkerProcess::resume() {
 protocol::Status WorkerProcess::status() const { return static_cast<protocol::Status>(state_->answer.status); }
 int WorkerProcess::code() const { return state_->answer.code; }
 std::string WorkerProcess::text() const {
-  const char* text = state_->answer.text;
-  return escaped({text, strnlen(text, sizeof state_->answer.text)}, 4 * sizeof state_->answer.text);
+  return escaped(protocol::text_of(state_->answer), 4 * sizeof state_->answer.text);
 }
 std::string WorkerProcess::violation() const { return state_->violation; }
 

@@ -123,6 +123,21 @@ TEST_CASE("what is no configuration at all") {
   CHECK_THROWS_WITH(load("/tmp"), Contains("cannot be read"));
 }
 
+TEST_CASE("letters that are not ASCII are taken in texts and comments only") {
+  for (const char* bad : {"[\u00e4]", "\u00e4 = 1", "[server]\nport = 7\u00e4", "[server]\nport = \u01bf", "\u01bf"}) {
+    INFO(bad);
+    CHECK_THROWS_WITH(parse(bad, "k.toml"), Catch::Contains("not ASCII"));
+  }
+  CHECK_THROWS_WITH(parse("# \u00e4\n[data]\nfolder = \"\\\"\u00e4\"\n\u00e4", "k.toml"),
+                    Catch::Contains("k.toml:4: "));
+  for (const char* good : {"# \u00e4\u01bf\n", "[data]\nfolder = \"/\u00e4\\\\\" # \u00e4",
+                           "[data]\nfolder = '/\u00e4\\'", "[data]\nfolder = \"\"\"/\u00e4\"\u00e4\"\"\"\"\n",
+                           "[data]\nfolder = '''/\u00e4\n\u00e4'''\n", "\xef\xbb\xbf[data]\nfolder = \"/a\"\n"}) {
+    INFO(good);
+    CHECK_NOTHROW(parse(good, "k.toml"));
+  }
+}
+
 TEST_CASE("an empty file is a configuration") {
   const std::string path = "/tmp/kbench-config-test-" + std::to_string(getpid()) + ".toml";
   std::ofstream(path).flush();

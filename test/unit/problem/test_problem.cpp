@@ -179,6 +179,12 @@ TEST_CASE("all faults are reported at once, one a line", "[problem]") {
 TEST_CASE("what is no definition at all is refused", "[problem]") {
   CHECK_THROWS_WITH(problem_from_json("{"), Catch::Contains("not JSON"));
   CHECK_THROWS_WITH(problem_from_json("[]"), Catch::Contains("must be an object"));
+  CHECK_THROWS_WITH(problem_from_json(R"({"tensors":[[[[[[[[1]]]]]]]]})"), Catch::Contains("nested deeper than 8"));
+  CHECK_THROWS_WITH(problem_from_json(R"({"tensors":[[[[[[[1]]]]]]]})"),
+                    Catch::Contains("tensors[0]: must be an object"));
+  const std::string deep(kProblemBytesMax / 4, '[');
+  CHECK_THROWS_WITH(problem_from_json("{\"tensors\":" + deep + std::string(deep.size(), ']') + "}"),
+                    Catch::Contains("nested deeper than 8"));
   CHECK_THROWS_WITH(problem_from_json(std::string(kProblemBytesMax + 1, ' ')),
                     Catch::Contains("longer than 1048576 bytes"));
   CHECK_THROWS_WITH(load_problem("/nonexistent/task.json"),
