@@ -61,7 +61,7 @@ class Grading {
     gpu::Slots::Held held = acquire();
     enter(store::State::measuring);
     phase("measure");
-    return with_log(measure(judge_image.id(), held));
+    return with_log(measure(judge_image.id(), std::move(held)));
   }
 
  private:
@@ -174,21 +174,17 @@ class Grading {
     }
   }
 
-  store::Outcome measure(const std::string& image, gpu::Slots::Held& held) {
+  store::Outcome measure(const std::string& image, gpu::Slots::Held taken) {
     const Options& options = site_.options;
-    const std::vector<gpu::Gpu> gpus = held.gpus();
-    MeasureJob job{image,
-                   lease_.submission.device,
-                   lease_.submission.language,
-                   folder_.artefact,
-                   folder_.out,
-                   folder_.report,
-                   held.cpuset(),
-                   held.slots().front().uid_base};
+    std::optional<gpu::Slots::Held> held(std::move(taken));
+    const std::vector<gpu::Gpu> gpus = held->gpus();
+    MeasureJob job{
+        image,          lease_.submission.device, lease_.submission.language,    folder_.artefact, folder_.out,
+        folder_.report, held->cpuset(),           held->slots().front().uid_base};
     engine::ContainerSpec spec = measure_spec(options, attempt_, job, site_.seccomp);
     gpu::attach(spec, site_.mode, site_.attach, gpus);
     facts_["slots"] = Json::array();
-    for (const gpu::Slot& slot : held.slots())
+    for (const gpu::Slot& slot : held->slots())
       facts_["slots"].push_back(
           {{"device", slot.device}, {"cpuset", slot.cpuset}, {"gpu", slot.gpu ? slot.gpu->uuid : ""}});
     const std::map<std::string, int> before = processes_on(gpus);
@@ -201,7 +197,7 @@ class Grading {
       const Receiver receiver(folder_.report, log);
       finished = site_.containers.run(spec, options.measure_deadline + options.container_slack, stopper_.token());
     } catch (const Unkillable& fault) {
-      for (const gpu::Slot& slot : held.slots())
+      for (const gpu::Slot& slot : held->slots())
         site_.slots.quarantine(slot.index, std::string("unkillable: ") + fault.what());
       throw InfraFault("gpu", fault.what());
     }
@@ -210,8 +206,9 @@ class Grading {
     end_phase();
     const Measured measured = collect(finished);
     const Judged judged = judge(measured, lease_.submission.device, options.ranked_devices, facts_.dump());
-    site_.slots.judge(held, judged.gpu_fault, judged.outcome.reason);
+    site_.slots.judge(*held, judged.gpu_fault, judged.outcome.reason);
     quarantine_haunted(gpus, before);
+    held.reset();  // the next one measures while this one is put away and handed in
     tell_last(log, judged.outcome);
     return judged.outcome;
   }

@@ -10,17 +10,6 @@ using engine::milliseconds;
 
 namespace {
 
-class AtEnd {
- public:
-  explicit AtEnd(std::function<void()> action) : action_(std::move(action)) {}
-  ~AtEnd() { action_(); }
-  AtEnd(const AtEnd&) = delete;
-  AtEnd& operator=(const AtEnd&) = delete;
-
- private:
-  std::function<void()> action_;
-};
-
 // Labels alone do not prove it: a container inherits those of its image.
 bool is_of(const engine::Container& container, const std::string& owner) {
   const auto label = [&](const char* key) {
@@ -48,22 +37,22 @@ Finished Containers::run(const engine::ContainerSpec& spec, engine::milliseconds
     const std::lock_guard lock(mutex_);
     names_.insert(spec.name);
   }
-  const AtEnd forget([&] {
+  const std::string owner = spec.labels.at(kOwnerLabel);
+  const std::shared_ptr<void> known(this, [this, name = spec.name](void*) {
     const std::lock_guard lock(mutex_);
-    names_.erase(names_.find(spec.name));
+    names_.erase(names_.find(name));
   });
   std::string id;
-  std::optional<Finished> finished;
   try {
-    finished = run_to_end(spec, deadline, stop, id);
+    Finished finished = run_to_end(spec, deadline, stop, id);
+    finished.remains = {this, [this, known, name = spec.name, owner, id](void*) { put_away(name, owner, id, true); }};
+    return finished;
   } catch (const Unkillable&) {
     throw;
   } catch (...) {
-    put_away(spec, id, false);
+    put_away(spec.name, owner, id, false);
     throw;
   }
-  put_away(spec, id, true);
-  return *std::move(finished);
 }
 
 Finished Containers::run_to_end(const engine::ContainerSpec& spec, engine::milliseconds deadline,
@@ -90,15 +79,15 @@ Finished Containers::run_to_end(const engine::ContainerSpec& spec, engine::milli
   return finished;
 }
 
-void Containers::put_away(const engine::ContainerSpec& spec, std::string id, bool ended) {
+void Containers::put_away(const std::string& name, const std::string& owner, std::string id, bool ended) {
   for (milliseconds pause = engine_.options().backoff_min;;
        pause = std::min(pause * 2, engine_.options().backoff_max)) {
     bool removing = false;
     try {
       if (!ended) {
         // A creation of unknown outcome may have left one; one of somebody else by that name is not ours to remove.
-        const auto there = engine_.inspect(id.empty() ? spec.name : id);
-        if (!there || !is_of(*there, spec.labels.at(kOwnerLabel))) return;
+        const auto there = engine_.inspect(id.empty() ? name : id);
+        if (!there || !is_of(*there, owner)) return;
         id = there->id;
         ended = !there->running();
       }
@@ -107,10 +96,10 @@ void Containers::put_away(const engine::ContainerSpec& spec, std::string id, boo
       return;
     } catch (const EngineError& error) {
       const bool refused = removing && error.kind != Kind::unreachable && error.kind != Kind::timeout;
-      if (!ended && refused) throw Unkillable(spec.name + ": " + error.what());
+      if (!ended && refused) throw Unkillable(name + ": " + error.what());
       std::unique_lock lock(mutex_);
       if (ended || given_up_changed_.wait_for(lock, pause, [this] { return given_up_; })) {
-        log_("container " + spec.name + " is left to the sweep: " + error.what());
+        log_("container " + name + " is left to the sweep: " + error.what());
         return;
       }
     }

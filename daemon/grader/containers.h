@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -16,7 +17,8 @@ struct Finished {
   engine::Container state;
   bool deadline_hit = false;  // it was killed by us for that
   bool disturbed = false;
-  std::string log;  // empty when the Engine did not give it
+  std::string log;                // empty when the Engine did not give it
+  std::shared_ptr<void> remains;  // the container, ended: it is removed when this goes (or left to `sweep`)
 };
 
 // The Engine could not kill it: a process is stuck in a driver. What it ran on must not be used again.
@@ -29,9 +31,9 @@ class Containers {
   Containers(engine::Engine& engine, std::function<void(const std::string&)> log)
       : engine_(engine), log_(std::move(log)) {}
 
-  // Creates, starts, waits, collects. When this returns or throws the container has ended, and is gone or left to
-  // `sweep`: while the Engine does not answer and it may still run, this waits. Throws EngineError, Stopped (after
-  // killing it), Unkillable.
+  // Creates, starts, waits, collects. When this returns or throws the container has ended, and when it throws it is
+  // gone, too (or left to `sweep`): while the Engine does not answer and it may still run, this waits. Throws
+  // EngineError, Stopped (after killing it), Unkillable.
   Finished run(const engine::ContainerSpec& spec, engine::milliseconds deadline, const std::stop_token& stop);
 
   // Removes every container of `owner` that is nobody's now. How many.
@@ -44,7 +46,7 @@ class Containers {
   Finished run_to_end(const engine::ContainerSpec& spec, engine::milliseconds deadline, const std::stop_token& stop,
                       std::string& id);
   // Returns when what it ran on is free: the container has ended, was never made, or nobody waits any more.
-  void put_away(const engine::ContainerSpec& spec, std::string id, bool ended);
+  void put_away(const std::string& name, const std::string& owner, std::string id, bool ended);
 
   engine::Engine& engine_;
   const std::function<void(const std::string&)> log_;

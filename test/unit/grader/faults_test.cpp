@@ -324,6 +324,7 @@ TEST_CASE("a container that may still run keeps its slot until the Engine says o
     --measuring;
     return end;
   });
+  lab.options.measure_deadline = milliseconds(60'000);  // not what ends it
   lab.start();
   const std::string first = lab.submit();
   lab.wait_until([&] { return measuring == 1; });

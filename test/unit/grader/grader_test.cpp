@@ -274,3 +274,35 @@ TEST_CASE("a task that is not there, or is another version now, is said at once"
   CHECK(changed.state == State::failed);
   CHECK(changed.reason.starts_with("task: "));
 }
+
+TEST_CASE("a slot is free as soon as its container has ended, not when that is removed") {
+  Lab lab;
+  std::atomic<bool> go = false;
+  lab.behave("measure", [&](const FakeJob& job, std::stop_token killed) {
+    if (!go) {
+      while (!go && !killed.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+      return measures(job, killed);
+    }
+    return until_killed(job, killed);
+  });
+  lab.options.measure_deadline = milliseconds(60'000);  // not what ends it
+  lab.start();
+  const std::string first = lab.submit();
+  lab.wait_for(first, State::measuring);
+  lab.wait_until([&] { return lab.fake.running() == 1; });
+  const std::string second = lab.submit();
+  lab.wait_for(second, State::ready);
+  std::atomic<bool> removable = false;
+  lab.fake.script("DELETE /containers/", [&](const FakeRequest& request) {
+    while (!removable) std::this_thread::sleep_for(milliseconds(1));
+    return lab.fake.answer_as_usual(request);
+  });
+  go = true;
+  lab.wait_for(second, State::measuring);
+  CHECK(lab.get(first).state == State::measuring);
+  removable = true;
+  CHECK(lab.wait(first).verdict == "correct");
+  lab.db->cancel(second);
+  lab.wait(second);
+  lab.check_clean();
+}
