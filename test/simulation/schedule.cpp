@@ -28,7 +28,7 @@ using store::State;
 namespace {
 
 constexpr char kTask[] = "raw-cuda/segmented-exclusive-scan", kGrader[] = "simulated";
-constexpr std::int64_t kCalmMs = 6 * 3'600'000;  // by then a machine in good order has done what was left
+constexpr std::int64_t kQuietMs = 6 * 3'600'000;  // by then a machine in good order has done what was left
 constexpr std::int64_t kBeginMs = 1'800'000'000'000;
 
 std::string common_folder, store_path;
@@ -117,16 +117,18 @@ class Schedule {
  private:
   // ---- One life of the program.
 
-  void live(bool calm) {
-    calm_ = calm;
+  void live(bool last) {
+    last_ = last;
     ++truth_.tally.starts;
     Plan plan;
     plan.yields = std::vector{0.02, 0.1, 0.4}[chance_.below(3)];
     host_.faults = {};
     disk_.faults = 0;
-    if (!calm) {
+    // Half of the time order returns while the last life goes on, else with a new start.
+    troubled_ = !last || chance_.one_in(2);
+    if (troubled_) worry();
+    if (!last) {
       if (!chance_.one_in(4)) plan.dies_at_turn = static_cast<std::uint64_t>(some(20'000));
-      worry();
     }
     const auto first_descriptor = static_cast<unsigned>(::dup(0));
     ::close(static_cast<int>(first_descriptor));
@@ -135,12 +137,13 @@ class Schedule {
       died = run(chance_, plan, [this] { program(); }) == End::died;
     } catch (const store::StoreFault& fault) {
       died = true;  // kbenchd ends at start when the store cannot be opened, and is started again
-      if (calm) throw Failed(std::string("in good order: ") + fault.what());
+      if (last && !troubled_) throw Failed(std::string("in good order: ") + fault.what());
     }
     if (!died) return;
     ++truth_.tally.deaths;
     ::close_range(first_descriptor, ~0u, 0);  // what a process loses by dying: descriptors and their locks
     disk_.forget_program();
+    if (last) live(true);
   }
 
   // Short half of the time, for what happens at a start.
@@ -182,19 +185,21 @@ class Schedule {
         });
     std::atomic<bool> stopping = false;
     std::vector<std::thread> clients;
-    const auto count = 1 + (calm_ ? 0 : chance_.below(2));
+    const auto count = 1 + chance_.below(2);
     for (std::uint64_t i = 0; i < count; ++i) clients.emplace_back([&] { client(*db, queue, stopping); });
-    if (calm_) {
-      wait_for_all(*db);
-    } else {
-      sleep_ms(some(200'000));
+    if (troubled_) sleep_ms(some(200'000));
+    if (last_) {
+      troubled_ = false;
+      host_.faults = {};
+      disk_.faults = 0;
+      wait_for_all(*db, grader);
     }
     stopping = true;
     for (std::thread& thread : clients) thread.join();
     queue.stop();
     grader.stop();
     if (grader.active() != 0) fail("the grader has stopped with attempts in progress");
-    if (calm_)
+    if (last_)
       for (const gpu::SlotView& slot : grader.slots())
         if (slot.state == gpu::SlotState::busy) fail("a slot is still held by " + slot.holder);
   }
@@ -221,17 +226,17 @@ class Schedule {
 
   // ---- The outside world.
 
-  // Hands in until enough was accepted, looks, cancels now and then. In calm times it only repeats what got no answer.
+  // Hands in until enough was accepted, looks, cancels now and then. In quiet times it only repeats what got no answer.
   void client(store::Store& db, queue::Queue& queue, const std::atomic<bool>& stopping) {
     while (!stopping) {
-      sleep_ms(chance_.magnitude(calm_ ? 2'000 : 20'000));
+      sleep_ms(chance_.magnitude(troubled_ ? 20'000 : 2'000));
       try {
         submit_one(queue);
         if (truth_.accepted.empty()) continue;
         auto any = truth_.accepted.begin();
         std::advance(any, static_cast<long>(chance_.below(truth_.accepted.size())));
         const std::string id = any->first;
-        if (!calm_ && chance_.one_in(6)) {
+        if (troubled_ && chance_.one_in(6)) {
           truth_.accepted[id].cancel_asked = true;
           db.cancel(id);
         }
@@ -281,10 +286,13 @@ class Schedule {
       fail(id + ": its end has changed");
   }
 
-  void wait_for_all(store::Store& db) {
-    const std::int64_t until = now_ms() + kCalmMs;
+  void wait_for_all(store::Store& db, grader::Grader& grader) {
+    const std::int64_t until = now_ms() + kQuietMs;
     while (now_ms() < until) {
       sleep_ms(5'000);
+      for (const gpu::SlotView& slot : grader.slots())  // the operator's part
+        if (slot.state == gpu::SlotState::quarantined && host_.boxes.empty())
+          grader.release_quarantine(slot.slot.index);
       bool all = static_cast<int>(truth_.ids.size()) >= wanted_;
       const auto accepted = truth_.accepted;
       for (const auto& [id, known] : accepted) {
@@ -335,7 +343,7 @@ class Schedule {
   gpu::SlotOptions slots_;
   Truth truth_;
   int wanted_ = 0;
-  bool hurry_ = false, calm_ = false;
+  bool hurry_ = false, last_ = false, troubled_ = false;
 };
 
 void write(const std::string& path, const std::string& text) {
