@@ -28,4 +28,15 @@ int cancel(Api& api, const std::string& id, bool as_json);
 int tasks(Api& api, const std::string& id, bool as_json);
 int gpus(Api& api, bool as_json);
 
+// A folder to work on a task in. Needs no server.
+struct StartTask {
+  std::string task, folder;        // family/name or name; a new or empty folder
+  std::string tasks;               // folder of tasks, as kbench-catalog makes it
+  std::string language, device;    // empty: cuda where the task has it
+  std::string agent, agent_files;  // where in the folder a coding agent looks for its files; empty: nowhere
+};
+int start_task(const StartTask& given);
+// --tasks, else KBENCH_TASKS, else tasks/ here, else what is installed beside the program.
+std::string tasks_folder(const std::string& given, const std::string& program);
+
 }  // namespace kbench::client

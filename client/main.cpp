@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -23,6 +24,7 @@ struct Given {
   int retry_s = 60;
   Submit submit;
   Listing listing;
+  StartTask start;
 };
 
 std::string environment(const char* name) {
@@ -90,8 +92,28 @@ void describe_list(CLI::App& app, Given& given) {
   sub->add_flag("--all", l.all, "All of them");
 }
 
+void describe_start(CLI::App& app, Given& given) {
+  auto& s = given.start;
+  auto* task = command(app, "task", "Work on a task", given, false);
+  task->require_subcommand(1);
+  auto* sub = task->add_subcommand("start", "Lay out a folder to work on a task in")->fallthrough();
+  sub->add_option("TASK", s.task, "family/name, or the name alone")->required();
+  sub->add_option("DIR", s.folder, "A new or an empty folder")->required();
+  sub->add_option("--tasks", s.tasks,
+                  "Folder of tasks; default: KBENCH_TASKS, else tasks/ here, else what is installed");
+  sub->add_option("--language", s.language, "cuda, cpp or python; default: by the device");
+  sub->add_option("--device", s.device, "cuda or cpu; default: cuda where the task has it");
+  sub->add_option("--agent", s.agent, "Also the skill and the subagents for a coding agent, into this folder of DIR");
+  sub->add_option("--agent-files", s.agent_files, "Where those are; default: agent/ beside the folder of tasks");
+}
+
 int run(const CLI::App& app, Given& given) {
   const auto name = app.get_subcommands().at(0)->get_name();
+  if (name == "task") {
+    std::error_code ignored;
+    given.start.tasks = tasks_folder(given.start.tasks, std::filesystem::read_symlink("/proc/self/exe", ignored));
+    return start_task(given.start);
+  }
   if (name == "doctor") {
     std::optional<Options> server;
     if (!given.no_server) server = options_of(given);
@@ -133,6 +155,7 @@ int main(int argc, char** argv) {
       "4 the server is away or failed; 5 infrastructure failed the grading; 6 cancelled.");
   describe_submit(app, given);
   describe_list(app, given);
+  describe_start(app, given);
   command(app, "wait", "Show a submission's progress, print its verdict", given, true);
   command(app, "status", "One submission", given, true);
   auto* events_of = command(app, "events", "What happens to a submission, until its end", given, true);
