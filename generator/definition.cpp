@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,8 @@ namespace {
 
 constexpr char kPrivateMarker[] = "// kbench: private from here\n";
 const std::vector<std::string> kLanguages = {"cuda", "cpp", "python"}, kDevices = {"cpu", "cuda"};
+// The rates of catalog/gpus.toml, and memory.
+const std::vector<std::string> kBounds = {"memory", "f64", "f32", "tf32", "bf16", "f16", "fp8", "int8", "fp4"};
 
 Dims read_dims(TomlReader& reader, const toml::table& table, const std::string& key,
                const std::vector<std::string>& names) {
@@ -125,6 +128,10 @@ void read_scalars(TomlReader& reader, const toml::table& root, Problem& problem)
       scalar.type = ScalarType::i64;
     else if (type != "f32" && !type.empty())
       reader.fault(prefix + "type", "unknown '" + type + "'; one of f32, f64, i64", table->get("type"));
+    if (scalar.type == ScalarType::i64 && scalar.value != std::floor(scalar.value))
+      reader.fault(prefix + "value", "an i64 must be whole", table->get("value"));
+    if (scalar.type == ScalarType::f32 && !std::isfinite(static_cast<float>(scalar.value)))
+      reader.fault(prefix + "value", "is beyond f32", table->get("value"));
     problem.scalars.push_back(scalar);
   }
 }
@@ -251,6 +258,18 @@ std::string meaning_hash(const Definition& definition) {
   return sha256(to_json(problem) + "\n" + definition.op + "\n" + definition.header);
 }
 
+void check_work(TomlReader& reader, const toml::table& work, const Problem& problem) {
+  const std::string& bound = problem.work.bound;
+  if (!bound.empty() && std::find(kBounds.begin(), kBounds.end(), bound) == kBounds.end()) {
+    std::string all;
+    for (const std::string& known : kBounds) all += (all.empty() ? "" : ", ") + known;
+    reader.fault("work.bound", "unknown '" + bound + "'; one of " + all, work.get("bound"));
+  } else if (problem.metric == Metric::gbytes && !bound.empty() && bound != "memory") {
+    reader.fault("work.bound", "a task in GB/s is bound by memory", work.get("bound"));
+  }
+  if (problem.peak_factor < 0) reader.fault("work.peak_factor", "must not be negative", work.get("peak_factor"));
+}
+
 Definition read(TomlReader& reader, const std::string& id, const toml::table& root, const std::string& header,
                 Tolerances tolerances) {
   Definition definition;
@@ -281,6 +300,7 @@ Definition read(TomlReader& reader, const std::string& id, const toml::table& ro
     problem.work = {reader.text(*work, "work.", "flops"), reader.text(*work, "work.", "bytes"),
                     reader.text(*work, "work.", "bound")};
     problem.peak_factor = reader.number(*work, "work.", "peak_factor", 1, false);
+    check_work(reader, *work, problem);
   }
   read_scalars(reader, root, problem);
   for (const toml::table* table : reader.tables(root, "", "tensors", true))

@@ -1,3 +1,5 @@
+#include <toml++/toml.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -99,6 +101,12 @@ TEST_CASE("a fault names file, line, key and reason") {
       {"near(scale=tensor)", "abs(0.1)", "tensors[1].rule: its number is measured"},
       {"type = \"f64\"", "type = \"f16\"", "scalars[0].type: unknown 'f16'"},
       {"value = 2\n", "value = inf\n", "scalars[0].value: must be a finite number"},
+      {"type = \"f64\"\nvalue = 2\n", "type = \"i64\"\nvalue = 2.5\n", "scalars[0].value: an i64 must be whole"},
+      {"type = \"f64\"\nvalue = 2\n", "type = \"f32\"\nvalue = 1e39\n", "scalars[0].value: is beyond f32"},
+      {"bound = \"memory\"", "bound = \"fp32\"", "work.bound: unknown 'fp32'; one of memory, f64, f32"},
+      {"bound = \"memory\"", "bound = \"bf16\"", "work.bound: a task in GB/s is bound by memory"},
+      {"bound = \"memory\"", "bound = \"memory\"\npeak_factor = -1", "work.peak_factor: must not be negative"},
+      {"normal(0,1)", "offsets(K-1, 100, cuts)", "cuts need 1 <= n <= total"},
       {"name = \"factor\"", "name = \"x\"", "occurs twice"},
       {"[precision.y]", "[precision.x]", "precision.x: no output of that name has a tolerance"},
       {"rms = 1.7\n", "", "precision.y.rms: missing"},
@@ -140,4 +148,19 @@ TEST_CASE("tasks are found by name") {
   CHECK_THROWS_WITH(find(".", {"no-such-task"}), Contains("no-such-task: no such task"));
   CHECK_THROWS_WITH(find("/nonexistent", {}), Contains("no such folder"));
   CHECK(find(".", {}).size() >= 2);
+}
+
+TEST_CASE("the bounds that work may have are the rates of gpus.toml, and memory") {
+  const toml::table table = toml::parse_file("catalog/gpus.toml");
+  for (const toml::node& family : *table["gpu"].as_array())
+    for (const auto& [rate, value] : *family.as_table()->get("rates")->as_table()) {
+      std::string toml = with(kToml, "bound = \"memory\"", "bound = \"" + std::string(rate.str()) + "\"");
+      INFO(rate.str());
+      CHECK(faults(with(toml, "GB/s", "TFLOP/s")).empty());
+    }
+}
+
+TEST_CASE("generators are tried at every size that a grading may ask for") {
+  const std::string subset = with(kToml, "normal(0,1)", "subset(5, N, sorted)@(i1) along i0%5");
+  CHECK_THAT(faults(subset), Contains("tensors[0].gen: ") && Contains("(the least odd sizes)"));
 }
