@@ -99,8 +99,8 @@ class CudaDevice : public Device {
     check(cudaMalloc(reinterpret_cast<void**>(&pass_sums_), sizeof(PassSums)), "device memory");
     learn_facts();
     evict_words_ = kEvictFactor * facts_.l2_bytes / sizeof(uint4);
-    scratch_ = cuda_private(
-        std::max<std::uint64_t>({evict_words_ * sizeof(uint4), kCanaryBytes, inputs::kFinishScratchMax}));
+    scratch_ =
+        cuda_private(std::max<std::uint64_t>({evict_words_ * sizeof(uint4), kCanaryBytes, inputs::kFinishScratchMax}));
     zero(scratch_->region());
     warm_up();
   }
