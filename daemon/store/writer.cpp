@@ -1,8 +1,18 @@
 #include "daemon/store/writer.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace kbench::store {
+
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr int kPatience = 8;  // a commit waits for company no longer than this part of what the last one took
+
+}  // namespace
 
 Writer::Writer(std::unique_ptr<Connection> connection, int group_size_max, std::function<Millis()> now,
                Announce announce, Tend tend)
@@ -34,21 +44,28 @@ void Writer::run(const Work& work) {
 }
 
 void Writer::loop() {
+  std::size_t callers = 0;  // that the last commit saw: served by it or come meanwhile
+  Clock::duration patience{};
   for (;;) {
     Group group;
     {
       std::unique_lock lock(mutex_);
       work_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
+      // Those whose writes the last commit made durable are often back in a moment: together they need one sync, else
+      // they would take turns with the others, half of them each.
+      work_.wait_for(lock, patience, [&] { return stopping_ || waiting_.size() >= callers; });
       while (!waiting_.empty() && group.size() < group_size_max_) {
         group.push_back(waiting_.front());
         waiting_.pop_front();
       }
     }
+    const auto began = Clock::now();
     if (group.size() == 1 || !commit_together(group)) {
       for (Job* job : group) commit_alone(*job);
     }
-    conclude(group);
+    patience = (Clock::now() - began) / kPatience;
+    callers = conclude(group);
     if (tend_) tend_(*connection_);
   }
 }
@@ -105,7 +122,7 @@ void Writer::roll_back() {
   }
 }
 
-void Writer::conclude(const Group& group) {
+std::size_t Writer::conclude(const Group& group) {
   std::vector<std::string> changed;
   bool claimable = false;
   for (const Job* job : group) {
@@ -119,6 +136,7 @@ void Writer::conclude(const Group& group) {
     job->is_finished = true;
     job->finished.notify_one();  // under the lock: the job may be gone as soon as it is free
   }
+  return std::min(group.size() + waiting_.size(), group_size_max_);
 }
 
 }  // namespace kbench::store

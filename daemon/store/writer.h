@@ -49,7 +49,7 @@ class Writer {
   void commit_alone(Job& job);
   void perform(Job& job);
   void roll_back();
-  void conclude(const Group& group);
+  std::size_t conclude(const Group& group);  // how many callers there were
 
   std::unique_ptr<Connection> connection_;
   const std::size_t group_size_max_;
