@@ -40,6 +40,8 @@ json parsed(const std::string& body, const Limits& limits) {
     return json::parse(body, check);
   } catch (const json::parse_error& e) {
     malformed("malformed JSON at byte " + std::to_string(e.byte), "Send one JSON object; see docs/api.md.");
+  } catch (const json::out_of_range&) {
+    malformed("a number that is too large", "Send numbers that a double can hold.");
   }
 }
 

@@ -173,8 +173,11 @@ Task<std::optional<Response>> AsioServer::receive(Connection& c, Incoming& in, S
   co_return co_await receive_body(c, parser, in, bodies);
 }
 
-// As beast::http::async_read_header, and looks at the bytes before they are unfolded.
+// As beast::http::async_read_header, but for two things: it looks at the bytes before they are unfolded, and bounds the
+// whole header. Beast takes each field as it comes and bounds only what it has not taken yet, so that a client who
+// sends a few fields at a time could go on for ever.
 Task<error_code> AsioServer::receive_header(Connection& c, Parser& parser, bool& folded) {
+  std::size_t taken = 0;
   while (true) {
     if (c.buffer.size() != 0) {
       error_code ec;
@@ -182,7 +185,10 @@ Task<error_code> AsioServer::receive_header(Connection& c, Parser& parser, bool&
       const auto used = parser.put(bytes, ec);
       folded = folded || has_fold({static_cast<const char*>(bytes.data()), used});
       c.buffer.consume(used);
-      if (ec != beast::http::error::need_more) co_return ec;
+      taken += used;
+      const bool done = ec != beast::http::error::need_more;
+      if (taken + (done ? 0 : c.buffer.size()) > limits_.header_bytes_max) ec = beast::http::error::header_limit;
+      if (done || ec == beast::http::error::header_limit) co_return ec;
     }
     const auto room = beast::read_size(c.buffer, kReadBytesMax);
     if (room == 0) co_return beast::http::error::buffer_overflow;

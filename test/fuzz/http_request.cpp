@@ -1,7 +1,6 @@
 // Bytes on a connection of the HTTP server, in two writes; each byte 0xff of the input ends the first.
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -52,14 +51,18 @@ void send_all(int socket, std::string_view bytes) {
   }
 }
 
+// From one address after another: a connection's end keeps its port for a minute, and one address has 28,000 of them.
 int connected(std::uint16_t port) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
+  static std::uint32_t connections = 0;
+  constexpr std::uint32_t kFirst = 0x7f010000, kEach = 10'000, kAddresses = 60'000;
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+  sockaddr_in from{}, to{};
+  from.sin_family = to.sin_family = AF_INET;
+  from.sin_addr.s_addr = htonl(kFirst + connections++ / kEach % kAddresses);
+  ::setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+  require(::bind(fd, reinterpret_cast<sockaddr*>(&from), sizeof from) == 0, "an address to come from");
   to.sin_port = htons(port);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const linger hard{1, 0};  // no TIME_WAIT: thousands a second would use up the ports
-  ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
   require(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0, "the server is there");
   return fd;
 }

@@ -201,9 +201,9 @@ TEST_CASE("malformed requests") {
   const std::string json = "application/json; charset=utf-8";
   CHECK(unread("text/plain", "{}").status == 415);
   CHECK(unread("", "{}").field == "Content-Type");
-  for (const char* body :
-       {"", "{", "[]", "1", "{\"task\":}", "{\"task\":\"a\",\"task\":\"b\"}", "{} x", "{\"task\":\"\xff\"}",
-        "{\"files\":{\"a\":\"\",\"a\":\"\"}}", "{\"files\":[[[[[[[[[[[[[[]]]]]]]]]]]]]]}"}) {
+  for (const char* body : {"", "{", "[]", "1", "{\"task\":}", "{\"task\":\"a\",\"task\":\"b\"}", "{} x",
+                           "{\"task\":\"\xff\"}", "{\"files\":{\"a\":\"\",\"a\":\"\"}}", "8E888",
+                           "{\"priority\":1e400}", "{\"files\":[[[[[[[[[[[[[[]]]]]]]]]]]]]]}"}) {
     INFO(body);
     CHECK(unread(json, body).status == 400);
   }

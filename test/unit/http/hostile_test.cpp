@@ -113,11 +113,19 @@ TEST_CASE("headers without end: refused at the limit, as one line, as many, and 
     RawClient client(f.port);
     client.send("GET /ping HTTP/1.1\r\nHost: h\r\n");
     CHECK(flood(client, piece, 64 << 20) < 64 << 20);
-    RawClient counted(f.port);  // just over the limit: the answer arrives
-    counted.send("GET /ping HTTP/1.1\r\nHost: h\r\n");
-    flood(counted, piece, 4096);
+    RawClient counted(f.port);  // just over the limit, and at once: the answer arrives
+    std::string over = "GET /ping HTTP/1.1\r\nHost: h\r\n";
+    while (over.size() <= 4096) over += piece;
+    counted.send(over);
     CHECK(status_of(counted.answer(kPatience)) == 431);
   }
+  RawClient slow(f.port);  // a few fields at a time, each block whole
+  slow.send("GET /ping HTTP/1.1\r\nHost: h\r\n");
+  for (int i = 0; i < 10; ++i) {
+    slow.send("aaaa: bb\r\n" + std::string(500, 'c') + ": d\r\n");
+    std::this_thread::sleep_for(20ms);
+  }
+  CHECK(status_of(slow.answer(kPatience)) == 431);
   RawClient line(f.port);
   line.send("GET /" + std::string(5000, 'x'));
   CHECK(status_of(line.answer(kPatience)) == 431);
