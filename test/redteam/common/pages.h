@@ -34,6 +34,7 @@ inline Pages find_pages() {
     char access[8] = "";
     if (std::sscanf(line, "%lx-%lx %7s", &begin, &end, access) != 3 || access[3] != 's' || access[0] != 'r') continue;
     auto* to = reinterpret_cast<ToWorkerPage*>(begin);
+    if (!std::strstr(line, "memfd:")) continue;  // the driver has shared mappings too, and registers behind some
     if (to->magic == 0x6b62656eu && access[1] != 'w') {
       pages.to = to;
     } else if (access[1] == 'w' && end - begin == 4096) {
