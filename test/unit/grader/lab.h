@@ -71,10 +71,10 @@ struct Lab {
     char name[] = "/tmp/kbench-lab-XXXXXX";
     return std::string(::mkdtemp(name));
   }();
-  FakeEngine fake{folder + "/docker.sock"};
   std::map<std::string, FakeEngine::Behaviour> kinds = {
       {"compile", compiles}, {"reference", compiles_reference}, {"measure", measures}};
   std::mutex kinds_mutex;
+  FakeEngine fake{folder + "/docker.sock"};  // after what its containers use to the last
   std::unique_ptr<store::Store> db = [this] {
     store::Options quick;
     quick.retry_delay = milliseconds(10);
