@@ -31,7 +31,7 @@ static Order* mapped(int fd) {
   return at == MAP_FAILED ? nullptr : static_cast<Order*>(at);
 }
 
-__attribute__((constructor)) static void be_helper() {
+static void be_helper() {
   int fd = -1;
   if (std::sscanf(role().c_str(), "helper %d", &fd) != 1) return;
   Order* order = mapped(fd);
@@ -58,6 +58,10 @@ __attribute__((constructor)) static void be_helper() {
     a.out = reinterpret_cast<std::int32_t*>(at[2] + order->offset[2]);
     honest(a);
   }
+}
+
+__attribute__((constructor)) static void look() {
+  if (role().rfind("helper ", 0) == 0) when_loaded(be_helper);
 }
 
 static Order* start_helper(const kbench_args& a) {

@@ -1,5 +1,5 @@
 // Games with the handles of its buffers: maps them twice, at a larger size, exports them, gives them to the IPC
-// interface, drops the handle more often than it has it, and unmaps the input.
+// interface, and drops the handle more often than it has it.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 // A process with a CUDA context of its own: a forked child cannot use its parent's, so this library is loaded into
-// another program by LD_PRELOAD, where its constructor does the work that the environment names.
+// another program by LD_PRELOAD, where a thread does the work that the environment names.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 constexpr const char* kRoleName = "KB_REDTEAM_ROLE";
 
@@ -35,4 +36,13 @@ inline pid_t start_second(const std::string& role, int keep_fd = -1, bool detach
 inline std::string role() {
   const char* name = std::getenv(kRoleName);
   return name ? name : "";
+}
+
+// From a constructor. The thread waits until all constructors have run: a kernel is known to the runtime only after
+// that.
+inline void when_loaded(void (*work)()) {
+  std::thread([work] {
+    usleep(200'000);
+    work();
+  }).detach();
 }
