@@ -30,7 +30,16 @@ std::optional<double> number_of(const Json& value) {
   return std::isfinite(number) && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
-Json parse(const std::optional<std::string>& text) { return text ? Json::parse(*text, nullptr, false) : Json(); }
+// Discarded where it is no JSON, or is nested so deep that writing it again would take all of the stack.
+Json parse(const std::optional<std::string>& text) {
+  constexpr int kDepthMax = 64;
+  bool too_deep = false;
+  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+    return !(too_deep = too_deep || depth > kDepthMax);
+  };
+  Json parsed = text ? Json::parse(*text, shallow, false) : Json();
+  return too_deep ? Json() : parsed;
+}
 
 // Eligible, and why or why not.
 std::pair<bool, std::string> rank(const std::string& verdict, const Json& details, const std::string& device,

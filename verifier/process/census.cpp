@@ -55,6 +55,17 @@ void read_run_time(int folder, const char* name, Thread* out) {
   if (read_text(folder, path, text, sizeof text) > 0) out->run_ns = strtoll(text, nullptr, 10);
 }
 
+// PF_EXITING among the flags, the seventh field behind the name (proc(5)). The name may hold anything, a `)` too.
+bool is_exiting(const char* folder) {
+  char text[1024], path[64];
+  snprintf(path, sizeof path, "%s/stat", folder);
+  if (read_text(AT_FDCWD, path, text, sizeof text) <= 0) return true;  // gone meanwhile
+  const char* after_name = strrchr(text, ')');
+  unsigned flags = 0;
+  constexpr unsigned kExiting = 0x4;
+  return after_name && sscanf(after_name + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & kExiting) != 0;
+}
+
 bool is_of(const Status& status, uid_t uid) {
   return status.uids[0] == uid || status.uids[1] == uid || status.uids[2] == uid;
 }
@@ -110,6 +121,7 @@ bool read_thread(pid_t tid, Thread* thread) {
   Status status;
   if (!read_status(AT_FDCWD, folder, &status)) return false;
   read_run_time(AT_FDCWD, folder, &status.thread);
+  status.thread.exiting = is_exiting(folder);
   *thread = status.thread;
   return true;
 }

@@ -71,6 +71,7 @@ struct WorkerProcess::State {
   Ended await(std::uint32_t epoch, std::chrono::nanoseconds deadline);
   Ended accept(std::uint32_t epoch);
   void confirm_stopped();
+  bool settle(Clock::time_point start);
   void check_still_stopped();
 };
 
@@ -134,44 +135,67 @@ Ended WorkerProcess::State::await(std::uint32_t epoch, std::chrono::nanoseconds 
   }
 }
 
-// One walk over /proc is enough: once all have the signal, none of them can fork. Those not yet halted are looked at
-// again.
+// Once all have the signal, none of them can fork. Those not yet halted are looked at again; and when one of them was
+// still moving, all are: /proc may leave out a thread while another one ends.
 void WorkerProcess::State::confirm_stopped() {
   const auto start = Clock::now();
-  at_stop = threads_of(command.uid);
+  do at_stop = threads_of(command.uid);
+  while (violation.empty() && !settle(start));
+}
+
+// False when a thread was moving at first.
+bool WorkerProcess::State::settle(Clock::time_point start) {
+  bool still = true;
   for (auto each = at_stop.begin(); each != at_stop.end();) {
     Thread& thread = each->second;
+    still = still && thread.state != 'X';
     if (thread.halted()) {
       ++each;
       continue;
     }
     const Thread before = thread;
     if (!read_thread(each->first, &thread)) {
+      still = false;
       each = at_stop.erase(each);
       continue;
     }
-    // A parent in vfork sleeps uninterruptibly until its stopped child executes.
+    // A parent in vfork sleeps uninterruptibly until its stopped child executes. A thread that ends may sleep so too,
+    // but will be gone, which must not look like having run: it is waited for.
     const auto waited = Clock::now() - start;
-    if (thread.state == 'D' && waited > kSleepersGrace && before.switches == thread.switches)
+    if (thread.state == 'D' && !thread.exiting && waited > kSleepersGrace && before.switches == thread.switches) {
       ++each;
-    else if (waited > command.limits.stop_deadline)
-      return violated("processes would not stop");
+      continue;
+    }
+    still = false;
+    if (waited > command.limits.stop_deadline) {
+      violated("processes would not stop: thread " + std::to_string(each->first) + " is in state " + thread.state);
+      return true;
+    }
   }
+  if (!still && Clock::now() - start > command.limits.stop_deadline)
+    violated("processes would not stop: their number varies");
+  return still;
 }
 
 // A process can have a timer send it SIGCONT: stopped once is not stopped for good.
 void WorkerProcess::State::check_still_stopped() {
   const std::map<pid_t, Thread> now = threads_of(command.uid);
+  const bool spared = oom_kills() == oom_kills_before;
   for (const auto& [tid, thread] : now) {
     const auto before = at_stop.find(tid);
-    if (before != at_stop.end() && thread.dead() && !before->second.dead() && oom_kills() == oom_kills_before)
-      return violated("ended while stopped");
-    if (before == at_stop.end() || ran(before->second, thread) || (!thread.halted() && thread.state != 'D'))
-      return violated("ran while stopped");
+    const std::string who = "thread " + std::to_string(tid) + ", ";
+    if (before == at_stop.end()) return violated("ran while stopped: " + who + "new, in state " + thread.state);
+    const std::string what = who + "from state " + before->second.state + " to " + thread.state;
+    if (thread.dead() && !before->second.dead() && spared) return violated("ended while stopped: " + what);
+    if (ran(before->second, thread) || (!thread.halted() && thread.state != 'D'))
+      return violated("ran while stopped: " + what + ", " +
+                      std::to_string((thread.run_ns - before->second.run_ns) / 1000) + " us in " +
+                      std::to_string(thread.switches - before->second.switches) + " turns");
   }
   // Who is gone has run, unless it was dead already or memory ran out.
   for (const auto& [tid, thread] : at_stop)
-    if (!thread.dead() && !now.contains(tid) && oom_kills() == oom_kills_before) return violated("ended while stopped");
+    if (!thread.dead() && !now.contains(tid) && spared)
+      return violated("ended while stopped: thread " + std::to_string(tid) + ", from state " + thread.state);
 }
 
 std::unique_ptr<WorkerProcess> WorkerProcess::start(const Command& command, const protocol::Setup& setup,

@@ -133,6 +133,10 @@ TEST_CASE("results that contradict themselves or cannot be read are infrastructu
   CHECK(bad([](Measured& m) { m.details = std::nullopt; }));
   CHECK(bad([](Measured& m) { m.details = "{"; }));
   CHECK(bad([](Measured& m) { m.details = "[]"; }));
+  CHECK(bad([](Measured& m) {  // deeper than the stack is long, were it written again
+    const std::string open(200'000, '['), close(200'000, ']');
+    m.details->replace(1, 0, "\"deep\":" + open + close + ",");
+  }));
 }
 
 TEST_CASE("compile.json is read as if a stranger had written it") {

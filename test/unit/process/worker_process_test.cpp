@@ -275,7 +275,7 @@ TEST_CASE("a process that continues itself is found out") {
   std::this_thread::sleep_for(100ms);
   run.worker->stop();
   const std::string how = run.worker->violation();
-  CHECK((how == "processes would not stop" || how == "ran while stopped"));
+  CHECK((how.find("processes would not stop") == 0 || how.find("ran while stopped") == 0));
 }
 
 TEST_CASE("a process that ends while stopped is found out") {
