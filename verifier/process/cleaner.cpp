@@ -25,6 +25,8 @@ namespace {
   if (socket != 3) dup2(socket, 3);
   for (int standard = 0; standard < 3; ++standard) close(standard);
   close_from(4);
+  setsid();  // within a session SIGCONT is anybody's to send: ours would reach the verifier's, and others' would reach
+             // us
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   unsigned char signal = 0;
   while (read(3, &signal, 1) == 1) {

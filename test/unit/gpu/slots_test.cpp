@@ -1,5 +1,6 @@
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <future>
 #include <thread>
 
 #include "daemon/gpu/gpu.h"
@@ -63,8 +64,10 @@ TEST_CASE("a waiter gets a slot when it is free, or leaves when stopped") {
   CHECK(got);
   held.emplace(*slots.acquire("cpu", 0, "", "s-1", {}));
   std::stop_source stop;
-  std::jthread stopped([&] { CHECK_FALSE(slots.acquire("cpu", 0, "", "s-2", stop.get_token())); });
+  auto stopped =
+      std::async(std::launch::async, [&] { return slots.acquire("cpu", 0, "", "s-2", stop.get_token()).has_value(); });
   stop.request_stop();
+  CHECK_FALSE(stopped.get());
 }
 
 TEST_CASE("quarantine: with a reason, out of reach, also while busy, until released") {

@@ -1,5 +1,7 @@
 #include "daemon/grader/images.h"
 
+#include <future>
+
 #include "test/unit/grader/lab.h"
 
 using namespace kbench;
@@ -117,10 +119,10 @@ TEST_CASE("pruning waits for no build") {
                         chunk(R"({"errorDetail":{"message":"no"}})");
                         return true;
                       }});
-  std::jthread builder([&] { CHECK_THROWS(gallery.images.environment(gallery.task, "cpu", {})); });
+  auto builder = std::async(std::launch::async, [&] { gallery.images.environment(gallery.task, "cpu", {}); });
   gallery.wait_until([&] { return building.load(); });
   CHECK_FALSE(gallery.images.prune());
   go = true;
-  builder.join();
+  CHECK_THROWS(builder.get());
   CHECK(gallery.images.prune());
 }

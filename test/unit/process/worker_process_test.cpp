@@ -1,6 +1,7 @@
 // Real processes under real uids, honest and hostile.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -307,6 +308,26 @@ TEST_CASE("a cleaner that was killed or stopped is a violation") {
   run.worker->stop();
   CHECK(run.worker->violation() == "killed or held the cleaner");
   CHECK(run.call() == Ended::died);
+}
+
+TEST_CASE("what continues the worker continues nobody else of the session") {
+  const pid_t bystander = fork();
+  if (bystander == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) pause();
+  }
+  REQUIRE(kill(bystander, SIGSTOP) == 0);
+  REQUIRE(waitpid(bystander, nullptr, WUNTRACED) == bystander);
+  {
+    Run run(Mode::honest);
+    REQUIRE(run.ready() == Ended::done);
+    run.worker->stop();
+    run.worker->resume();
+    CHECK(run.call() == Ended::done);
+  }
+  CHECK(waitpid(bystander, nullptr, WCONTINUED | WNOHANG) == 0);
+  kill(bystander, SIGKILL);
+  waitpid(bystander, nullptr, 0);
 }
 
 TEST_CASE("hunting the cleaner is no way out") {
