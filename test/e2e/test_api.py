@@ -150,7 +150,7 @@ class Api(unittest.TestCase):
         self.assertEqual([number for number, _ in whole], list(range(1, len(whole) + 1)))
         kinds = [kind for _, kind in whole]
         self.assertEqual(kinds.count("result"), 1, kinds)
-        self.assertIn("progress", kinds)
+        self.assertGreaterEqual(kinds.count("run"), 5, kinds)   # no `progress` where a run is over within a second
 
     def test_lists_page_by_cursor(self):
         ids = [self.daemon.submit(programs.COMPILE_ERROR, labels={"page": "yes"}) for _ in range(5)]
