@@ -1,4 +1,8 @@
 // Images: looked up, built, tagged, removed.
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
 #include "daemon/engine/impl.h"
 #include "daemon/engine/streams.h"
 
@@ -10,7 +14,8 @@ Image image_of(const Json& answer) {
   Image image;
   image.id = text_of(answer, "Id");
   image.tags = list_of(answer, "RepoTags");
-  image.labels = texts_of(answer, "Labels");                                                // of a list
+  std::erase(image.tags, "<none>:<none>");    // what Engines before 25 say where there is none
+  image.labels = texts_of(answer, "Labels");  // of a list
   if (image.labels.empty()) image.labels = texts_of(child_of(answer, "Config"), "Labels");  // of an inspection
   image.created_s = number_of(answer, "Created");
   image.bytes = number_of(answer, "Size");
@@ -24,6 +29,35 @@ std::string build_path(const BuildSpec& spec) {
   path += "&labels=" + url_encoded(Json(spec.labels).dump()) + "&buildargs=" + url_encoded(Json(spec.args).dump());
   for (const std::string& tag : spec.tags) path += "&t=" + url_encoded(tag);
   return path;
+}
+
+// The Engine puts `labels` on the last image alone, in a step at the end. What a build that was cut off or failed has
+// left would be known to nobody, so every stage begins with them. (The classic builder knows no here-documents.)
+std::string labelled(const std::string& dockerfile, const std::map<std::string, std::string>& labels) {
+  std::string step = "LABEL";
+  for (const auto& [name, value] : labels) {
+    const bool plain = std::ranges::all_of(
+        name + value, [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-' || c == '_'; });
+    if (!plain) throw EngineError(Kind::bad_request, 0, "build: the label " + name + "=" + value + " needs quotes");
+    step.append(" ").append(name).append("=").append(value);
+  }
+  if (labels.empty()) return dockerfile;
+  std::string out;
+  bool continues = false, stage = false;  // of the instruction that the line belongs to
+  std::istringstream lines(dockerfile);
+  for (std::string line; std::getline(lines, line);) {
+    out += line + "\n";
+    const std::size_t first = line.find_first_not_of(" \t\r"), last = line.find_last_not_of(" \t\r");
+    if (first == line.npos || line[first] == '#') continue;  // also within an instruction
+    if (!continues) {
+      std::string word = line.substr(first, line.find_first_of(" \t\r\\", first) - first);
+      std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+      stage = word == "from";
+    }
+    continues = line[last] == '\\';
+    if (stage && !continues) out += step + "\n";
+  }
+  return out;
 }
 
 // What a build's stream has said so far.
@@ -78,7 +112,10 @@ std::string Engine::build(const BuildSpec& spec, const std::function<void(std::s
             .content_type = "application/x-tar",
             .timeout = impl_->options.build_timeout};
   try {
-    call.body = write_tar(spec.context, impl_->options.context);
+    std::vector<TarEntry> context = spec.context;
+    for (TarEntry& entry : context)
+      if (entry.path == "Dockerfile") entry.content = labelled(entry.content, spec.labels);
+    call.body = write_tar(std::move(context), impl_->options.context);
     call.on_body = [&](std::string_view bytes) { splitter.feed(bytes); };
     call.stop = stop;
     impl_->demand(call);

@@ -84,7 +84,8 @@ struct Image {
 struct BuildSpec {
   std::vector<TarEntry> context;  // a Dockerfile at its root
   std::vector<std::string> tags;
-  std::map<std::string, std::string> labels, args;
+  std::map<std::string, std::string> labels;  // of letters, digits, '.', '-', '_'; also on each step's image
+  std::map<std::string, std::string> args;
   std::string network = "none";  // of RUN; "default" reaches out through the Engine's bridge
 };
 
@@ -172,7 +173,8 @@ class Engine {
   Info info();
 
   std::optional<Image> image(const std::string& reference);
-  std::vector<Image> images(const std::string& label);  // "key" or "key=value"
+  // Tagged ones, and untagged ones that no other image is made of. `label`: "key" or "key=value".
+  std::vector<Image> images(const std::string& label);
   // Classic builder. The id of the image, which is there: asked for again after the build. `log` gets sanitised text as
   // it comes. A failed RUN, COPY or pull throws failed with the end of the log. Stopping closes the connection, which
   // ends the build.

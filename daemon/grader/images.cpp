@@ -214,30 +214,62 @@ bool Images::prune(bool pressed) {
   for (const std::string& name : {options_.base_cpu, options_.base_cuda})
     if (const auto image = engine_.image(name))
       base_bytes = base_bytes == 0 ? image->bytes : std::min(base_bytes, image->bytes);
+  std::set<std::string> nameless;
   for (engine::Image& image : engine_.images(std::string(kImageOwnerLabel) + "=" + options_.owner)) {
     if (!image.labels.contains(kImageLabel)) continue;
     const std::lock_guard lock(mutex_);
+    const bool pinned = pins_.contains(image.id);
+    if (image.tags.empty()) {
+      if (!pinned) nameless.insert(image.id);
+      continue;
+    }
     const auto used = used_s_.find(image.id);
     const std::int64_t own = std::max<std::int64_t>(image.bytes - base_bytes, 0);
     total += own;
-    if (pins_.contains(image.id)) continue;
+    if (pinned) continue;
     candidates.push_back({image, used == used_s_.end() ? image.created_s : used->second, own});
   }
+  remove_nameless(nameless);
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.used_s < b.used_s; });
   const std::int64_t oldest =
       now_s() - std::chrono::duration_cast<std::chrono::seconds>(options_.image_age_max).count();
   for (const Candidate& candidate : candidates) {
     if (!pressed && candidate.used_s >= oldest && total <= options_.images_bytes_max) break;
-    try {
+    const bool gone = removed([&] {
       for (const std::string& tag : candidate.image.tags)
         if (tag.starts_with("kbench/")) engine_.remove_image(tag);
-      total -= candidate.own_bytes;
-    } catch (const EngineError& error) {
-      if (error.kind != Kind::conflict) throw;
-    }
+    });
+    if (gone) total -= candidate.own_bytes;
   }
   return true;
+}
+
+// What builds have left that failed or were cut off, when we died or the Engine did; and an image whose name went to
+// another, made by such a build after all. Another kbenchd's carry its own label. What goes with the last image made of
+// it is a base that has lost its name; a build that begins on it just now, ours cannot, fails for that: a try more,
+// never a wrong verdict.
+void Images::remove_nameless(const std::set<std::string>& ids) {
+  if (ids.empty()) return;
+  // An Engine that was killed leaves a step's container, too, with its image's labels. One that runs is somebody's, and
+  // an attempt's has an owner.
+  for (const engine::Container& container : engine_.containers(std::string(kImageOwnerLabel) + "=" + options_.owner))
+    if (ids.contains(container.image) && !container.running() && !container.labels.contains(kOwnerLabel))
+      removed([&] { engine_.remove(container.id); });
+  for (const std::string& id : ids)
+    if (removed([&] { engine_.remove_image(id); })) log_("removed image " + id.substr(0, 19) + ", left by a build");
+}
+
+// One that is in use, or that cannot be removed, is left; an Engine that is away throws.
+bool Images::removed(const std::function<void()>& removal) {
+  try {
+    removal();
+    return true;
+  } catch (const EngineError& error) {
+    if (error.kind == Kind::unreachable || error.kind == Kind::timeout) throw;
+    if (error.kind != Kind::conflict) log_(error.what());
+    return false;
+  }
 }
 
 }  // namespace kbench::grader

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <string>
 
@@ -39,8 +40,8 @@ class Images {
   // What it is measured in: private tests and the compiled reference. `uid`: for the compiler of the reference.
   Pinned judge(const Task& task, const std::string& device, std::uint32_t uid, const std::stop_token& stop);
 
-  // Removes images of ours that are too old or too many, with `pressed` all; never one in use. False when building
-  // holds it up.
+  // Removes images of ours that are too old or too many, with `pressed` all, and those without a name; never one in
+  // use. False when building holds it up.
   bool prune(bool pressed = false);
 
  private:
@@ -55,6 +56,8 @@ class Images {
   std::string make(Recipe recipe, const std::stop_token& stop, const std::function<void(Recipe&)>& complete);
   std::string reference(const Task& task, const std::string& device, const std::string& base_id, const Recipe& recipe,
                         std::uint32_t uid, const std::stop_token& stop);
+  void remove_nameless(const std::set<std::string>& ids);
+  bool removed(const std::function<void()>& removal);
 
   const Options& options_;
   WorkFolder& work_folder_;

@@ -83,14 +83,19 @@ void FakeEngine::run(Behaviour behaviour) {
   behaviour_ = std::move(behaviour);
 }
 
-std::string FakeEngine::add_image(const std::string& tag, const std::string& label) {
+std::string FakeEngine::add_image(const std::string& tag, const std::string& labels) {
   const std::lock_guard lock(model_);
   char id[80];
   std::snprintf(id, sizeof id, "sha256:%064d", ++made_);
+  for (auto& [other, image] : images_) image.tags.erase(tag);
   FakeImage& image = images_[id];
   image.id = id;
-  image.tags.insert(tag);
-  if (!label.empty()) image.labels = Json{{label.substr(0, label.find('=')), label.substr(label.find('=') + 1)}}.dump();
+  if (!tag.empty()) image.tags.insert(tag);
+  Json parsed = Json::object();
+  std::istringstream parts(labels);
+  for (std::string part; std::getline(parts, part, ',');)
+    parsed[part.substr(0, part.find('='))] = part.substr(part.find('=') + 1);
+  image.labels = parsed.dump();
   return id;
 }
 
@@ -173,8 +178,9 @@ FakeReply FakeEngine::image_call(const FakeRequest& request) {
     Json list = Json::array();
     for (const auto& [id, image] : images_) {
       const Json labels = Json::parse(image.labels);
+      const std::set<std::string> tags = image.tags.empty() ? std::set<std::string>{"<none>:<none>"} : image.tags;
       if (has_label(labels.get<std::map<std::string, std::string>>(), label_wanted(request)))
-        list.push_back({{"Id", id}, {"RepoTags", image.tags}, {"Labels", labels}, {"Created", 1}, {"Size", 1000}});
+        list.push_back({{"Id", id}, {"RepoTags", tags}, {"Labels", labels}, {"Created", 1}, {"Size", 1000}});
     }
     return json(list);
   }
@@ -193,6 +199,10 @@ FakeReply FakeEngine::image_call(const FakeRequest& request) {
       it->second.tags.insert(request.query.at("repo") + ":" + request.query.at("tag"));
       return {.status = 201};
     }
+    for (const auto& [id, box] : boxes_)
+      if (box->job.image == it->first)
+        return fake_error(409, "conflict: unable to delete " + name + " (must be forced) - image is being used by " +
+                                   (box->status == "running" ? "running" : "stopped") + " container " + id);
     images_.erase(it);
     return json(Json::array());
   }

@@ -35,7 +35,8 @@ class FakeEngine : public FakeHttp {
   // Requests in a version outside of these are refused, as the real one does.
   std::string api_version = "1.41", min_api_version = "1.12", data_root = "/";
   void run(Behaviour behaviour);  // of containers started from now on; without one they exit 0 at once
-  std::string add_image(const std::string& tag, const std::string& label = {});  // its id
+  // Its id. The tag, if any, moves to it; labels as "a=b,c=d".
+  std::string add_image(const std::string& tag, const std::string& labels = {});
   std::set<std::string> image_tags() const;
   std::vector<FakeJob> containers() const;  // those that are there, whatever their state
   int running() const;

@@ -34,7 +34,7 @@ TEST_CASE("a build sends the context, the classic builder's switches, and gives 
   const std::string id = stage.engine.build(spec_of(), [&](std::string_view text) { log += text; });
   CHECK(id.starts_with("sha256:"));
   CHECK(log == "Step 1\n");
-  CHECK(body == write_tar(spec_of().context));
+  CHECK(body == write_tar({{"Dockerfile", "FROM x\nLABEL kbench.image=env\n"}}));
   CHECK(query["version"] == "1");
   CHECK(query["rm"] == "1");
   CHECK(query["forcerm"] == "1");
@@ -44,6 +44,35 @@ TEST_CASE("a build sends the context, the classic builder's switches, and gives 
   CHECK(query["buildargs"] == R"({"KBENCH_BASE":"sha256:1"})");
   CHECK_FALSE(query.contains("q"));
   CHECK_FALSE(query.contains("pull"));
+}
+
+TEST_CASE("every stage of a build begins with its labels, so that what is left of one is known") {
+  Stage stage;
+  std::string body;
+  const FakeReply built = stage.fake.built();
+  stage.fake.script(
+      "POST /build",
+      [&](const FakeRequest& request) {
+        body = request.body;
+        return built;
+      },
+      2);
+  BuildSpec spec = spec_of();
+  spec.labels["kbench.image-owner"] = "me";
+  spec.context = {{"Dockerfile",
+                   "# escape=\\\nARG A=x\nfrom $A \\\n  # of\n  AS one\r\nRUN echo \\\nFROM \\  \n\n&& true\n"
+                   "FROMAGE\n  FROM\tone\nCOPY . /"},
+                  {"sub/Dockerfile", "FROM x\n"}};
+  stage.engine.build(spec);
+  const std::string label = "LABEL kbench.image=env kbench.image-owner=me\n";
+  spec.context[0].content = "# escape=\\\nARG A=x\nfrom $A \\\n  # of\n  AS one\r\n" + label +
+                            "RUN echo \\\nFROM \\  \n\n&& true\nFROMAGE\n  FROM\tone\n" + label + "COPY . /\n";
+  CHECK(body == write_tar(spec.context));
+  spec.labels = {{"a", "b c"}};
+  CHECK(error_of([&] { stage.engine.build(spec); }).kind == Kind::bad_request);
+  spec.labels = {};
+  stage.engine.build(spec);
+  CHECK(body == write_tar(spec.context));
 }
 
 TEST_CASE("rule 2: a 200 is no success: errors inside the stream, split anywhere") {

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "daemon/grader/specs.h"
 #include "test/unit/grader/lab.h"
 
 using namespace kbench;
@@ -108,6 +109,40 @@ TEST_CASE("pruning: the oldest first, never one in use, never one of somebody el
   CHECK_FALSE(gallery.engine.image(ids[0]));
   CHECK(gallery.engine.image(foreign));
   CHECK(gallery.engine.image("kbench/base:cpu"));
+}
+
+TEST_CASE("pruning takes what builds have left, with a step's container, but nothing that is used or somebody else's") {
+  Gallery gallery;
+  const std::string ours = "kbench.image=env,kbench.image-owner=lab";
+  const auto container_of = [&](const std::string& image, const std::string& name, bool of_attempt) {
+    engine::ContainerSpec spec =
+        reference_spec(gallery.options, {image, "cpu", name, gallery.folder, gallery.folder, 190'000}, "");
+    spec.name = name;
+    spec.labels = {{kImageOwnerLabel, "lab"}, {"kbench.kind", "measure"}};
+    if (of_attempt) spec.labels[kOwnerLabel] = "lab";
+    return gallery.engine.create(spec);
+  };
+  const auto there = [&](const std::string& id) { return gallery.engine.image(id).has_value(); };
+  const std::string left = gallery.fake.add_image("", ours), step = gallery.fake.add_image("", ours);
+  const std::string cut = container_of(step, "boring_name", false);
+  const std::string theirs = gallery.fake.add_image("", "kbench.image=env,kbench.image-owner=other");
+  const std::string unknown = gallery.fake.add_image("", "kbench.image-owner=lab");
+  const std::string runs = gallery.fake.add_image("", ours), waits = gallery.fake.add_image("", ours);
+  gallery.behave("measure", until_killed);
+  const engine::Run run = gallery.engine.start(container_of(runs, "an-agents-own", false));
+  const std::string attempt = container_of(waits, "an-attempts", true);
+  std::optional<Images::Pinned> pinned = gallery.images.environment(gallery.task, "cpu", {});
+  const std::string id = pinned->id();
+  gallery.fake.add_image(gallery.engine.image(id)->tags.at(0), ours);  // by a build thought dead
+  CHECK(gallery.images.prune());
+  CHECK_FALSE(there(left));
+  CHECK_FALSE(there(step));
+  CHECK_FALSE(gallery.engine.inspect(cut));
+  for (const std::string& spared : {theirs, unknown, runs, waits, id}) CHECK(there(spared));
+  CHECK(gallery.engine.inspect(attempt));
+  pinned.reset();
+  CHECK(gallery.images.prune());
+  CHECK_FALSE(there(id));
 }
 
 TEST_CASE("pruning waits for no build") {
