@@ -129,6 +129,40 @@ TEST_CASE("hostile requests end their connection, nothing else") {
   CHECK(closed("POST /events HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nslow"));  // ends at the deadline
 }
 
+TEST_CASE("a request is bounded as a whole, however it is cut") {
+  Post office;
+  office.limits.request_timeout = milliseconds(60'000);  // not what ends it
+  const Receiver receiver(office.folder, office.log, office.limits);
+  // Sends parts until it is refused; how many bytes were sent.
+  const auto bytes_until_refused = [&](const std::string& begin, const std::string& part, std::size_t most) {
+    const int fd = office.connected();
+    const timeval soon{0, 2000};
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon);
+    send(fd, begin);
+    std::size_t sent = begin.size();
+    char byte = 0;
+    while (sent < most && ::recv(fd, &byte, 1, 0) < 0) {
+      send(fd, part);
+      sent += part.size();
+    }
+    CHECK(byte == 'H');  // of HTTP/1.1 400
+    ::close(fd);
+    return sent;
+  };
+  const std::size_t header = office.limits.header_bytes_max, all = header + office.limits.body_bytes_max;
+  CHECK(bytes_until_refused("GET /events HTTP/1.1\r\n", "A: 1\r\n", 8 * header) <= header + 100);
+  CHECK(bytes_until_refused("GET /events HTTP/1.1\r\nA: 1\r\n", " x\r\n", 8 * header) <= header + 100);  // folded
+  const std::string chunked = "POST /events HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  CHECK(bytes_until_refused(chunked + "1;", "x=1;", 8 * all) <= all + 100);
+  CHECK(bytes_until_refused(chunked, "1;x=1\r\nx\r\n", 8 * all) <= all + 100);
+  CHECK(bytes_until_refused(chunked + "0\r\n", "A: 1\r\n", 8 * all) <= all + 100);
+  const int fd = office.connected();
+  const std::string body = kOne.substr(0, kOne.size() - 2) + ",\"x\":\"";
+  send(fd, post(body + std::string(office.limits.body_bytes_max - body.size() - 3, 'x') + "\"}\n"));
+  CHECK(has(answer(fd), "{\"next\":2}"));
+  ::close(fd);
+}
+
 TEST_CASE("too many connections, and peers of another uid, are turned away") {
   Post office;
   {
