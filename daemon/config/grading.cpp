@@ -171,6 +171,8 @@ void add_deadlines(std::vector<Option>& all) {
   deadline("grader.claim_wait", PLACE(grader.claim_wait), "One wait for work.");
   deadline("grader.renew_every", PLACE(grader.renew_every),
            "Between two looks at the lease; also how soon a cancel is seen.");
+  all.push_back(duration("grader.stop_grace", PLACE(grader.stop_grace), 100ms, 45s,  // kbenchd ends after 50 s
+                         "For attempts to remove their containers at shutdown; what is left the next start removes."));
   deadline("grader.health_every", PLACE(grader.health_every), "Between two looks at Engine, disk and GPUs.");
   deadline("grader.reconcile_every", PLACE(grader.reconcile_every), "Between two searches for containers nobody owns.");
   deadline("grader.prune_every", PLACE(grader.prune_every), "Between two clearings of old images.");

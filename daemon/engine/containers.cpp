@@ -220,9 +220,9 @@ std::string Engine::create(const ContainerSpec& spec) {
   if (wrong.empty() && list_of(config, "Entrypoint") != spec.command) wrong = "Entrypoint";
   if (wrong.empty() && warning.empty()) return id;
   remove(id);
-  throw EngineError(
-      Kind::failed, 201,
-      spec.name + (wrong.empty() ? ": the Engine warns: " + warning : ": the Engine did not keep " + wrong));
+  throw EngineError(Kind::failed, 201,
+                    spec.name + (wrong.empty() ? ": a limit is not in force, the Engine warns: " + warning
+                                               : ": the Engine did not keep " + wrong));
 }
 
 std::vector<Container> Engine::containers(const std::string& label) {

@@ -235,6 +235,8 @@ Info Engine::info() {
     for (const Json& device : devices)
       if (text_of(device, "Source") == "cdi") info.cdi_devices.push_back(text_of(device, "ID"));
   info.warnings = list_of(answer, "Warnings");
+  for (const auto& [key, what] : {std::pair{"MemoryLimit", "memory"}, {"SwapLimit", "swap"}, {"PidsLimit", "pids"}})
+    if (child_of(answer, key) == Json(false)) info.unlimited.emplace_back(what);
   if (const Json& components = child_of(server, "Components"); components.is_array())
     for (const Json& component : components) info.podman = info.podman || text_of(component, "Name") == "Podman Engine";
   return info;

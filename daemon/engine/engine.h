@@ -71,7 +71,8 @@ struct Info {
   std::string engine_version, data_root, cgroup_version, default_runtime;
   std::vector<std::string> runtimes, cdi_spec_dirs, cdi_devices;  // cdi_*: empty before API 1.44 and 1.50
   std::vector<std::string> warnings;
-  bool podman = false;  // answers as Docker does, but ignores device requests: best effort, no GPUs
+  std::vector<std::string> unlimited;  // of memory, swap, pids: what its kernel lets it not limit
+  bool podman = false;                 // answers as Docker does, but ignores device requests: best effort, no GPUs
 };
 
 struct Image {

@@ -181,6 +181,7 @@ class Grading {
     MeasureJob job{
         image,          lease_.submission.device, lease_.submission.language,    folder_.artefact, folder_.out,
         folder_.report, held->cpuset(),           held->slots().front().uid_base};
+    for (const gpu::Slot& slot : held->slots()) job.slots.push_back(slot_name(slot));
     engine::ContainerSpec spec = measure_spec(options, attempt_, job, site_.seccomp);
     gpu::attach(spec, site_.mode, site_.attach, gpus);
     facts_["slots"] = Json::array();

@@ -20,11 +20,17 @@ bool is_of(const engine::Container& container, const std::string& owner) {
   return label(kOwnerLabel) == owner && container.name == container_name(attempt, label("kbench.kind"));
 }
 
+// A start whose answer never came may be under way in one that is only created.
+bool has_ended(const engine::Container& container) { return !container.running() && container.status != "created"; }
+
+// An Engine that gives no answer says nothing of a container.
+bool is_answer(const EngineError& error) { return error.status >= 400; }
+
 void kill(engine::Engine& engine, const std::string& id) {
   try {
     engine.kill(id);
   } catch (const EngineError& error) {
-    if (error.kind == Kind::failed || error.kind == Kind::timeout) throw Unkillable(error.what());
+    if (is_answer(error)) throw Unkillable(error.what());
     throw;
   }
 }
@@ -45,7 +51,12 @@ Finished Containers::run(const engine::ContainerSpec& spec, engine::milliseconds
   std::string id;
   try {
     Finished finished = run_to_end(spec, deadline, stop, id);
-    finished.remains = {this, [this, known, name = spec.name, owner, id](void*) { put_away(name, owner, id, true); }};
+    finished.remains = {this, [this, known, name = spec.name, owner, id](void*) {
+                          try {
+                            put_away(name, owner, id, true);
+                          } catch (...) {  // in a destructor; it has ended, and the sweep finds it
+                          }
+                        }};
     return finished;
   } catch (const Unkillable&) {
     throw;
@@ -67,7 +78,9 @@ Finished Containers::run_to_end(const engine::ContainerSpec& spec, engine::milli
     if (stop.stop_requested()) throw Stopped();
     finished.deadline_hit = true;
     state = run.wait(engine_.options().kill_timeout);
-    if (!state) throw Unkillable(spec.name + " still runs after it was killed");
+    if (!state) state = engine_.inspect(id);  // the Engine was away, or it says so itself
+    if (!state) throw EngineError(Kind::not_found, 404, spec.name + ": removed by somebody else");
+    if (!has_ended(*state)) throw Unkillable(spec.name + " still runs after it was killed");
   }
   finished.state = *state;
   finished.disturbed = run.disturbed();
@@ -89,14 +102,13 @@ void Containers::put_away(const std::string& name, const std::string& owner, std
         const auto there = engine_.inspect(id.empty() ? name : id);
         if (!there || !is_of(*there, owner)) return;
         id = there->id;
-        ended = !there->running();
+        ended = has_ended(*there);
       }
       removing = true;
       engine_.remove(id);
       return;
     } catch (const EngineError& error) {
-      const bool refused = removing && error.kind != Kind::unreachable && error.kind != Kind::timeout;
-      if (!ended && refused) throw Unkillable(name + ": " + error.what());
+      if (!ended && removing && is_answer(error)) throw Unkillable(name + ": " + error.what());
       std::unique_lock lock(mutex_);
       if (ended || given_up_changed_.wait_for(lock, pause, [this] { return given_up_; })) {
         log_("container " + name + " is left to the sweep: " + error.what());
@@ -114,19 +126,40 @@ void Containers::give_up() {
   given_up_changed_.notify_all();
 }
 
-int Containers::sweep(const std::string& owner) {
-  int removed = 0;
-  for (const engine::Container& container : engine_.containers(std::string(kOwnerLabel) + "=" + owner)) {
+std::vector<Stuck> Containers::sweep(const std::string& owner) {
+  std::vector<Stuck> stuck;
+  std::set<std::string> now;
+  for (engine::Container& container : engine_.containers(std::string(kOwnerLabel) + "=" + owner)) {
     if (!is_of(container, owner)) continue;
+    bool again = false;
     {
       const std::lock_guard lock(mutex_);  // a name is entered before its container is made
       if (names_.contains(container.name)) continue;
+      again = stuck_.contains(container.id);
     }
-    log_("removing " + container.name + ", which is nobody's");
-    engine_.remove(container.id);
-    ++removed;
+    if (!again) log_("removing " + container.name + ", which is nobody's");
+    const std::string why = why_stuck(container.id, again);
+    if (why.empty()) continue;
+    now.insert(container.id);
+    stuck.push_back({std::move(container), why});
   }
-  return removed;
+  const std::lock_guard lock(mutex_);
+  stuck_ = std::move(now);
+  return stuck;
+}
+
+// Empty: it is gone, or has ended and goes another time.
+std::string Containers::why_stuck(const std::string& id, bool again) {
+  try {
+    if (again) engine_.kill(id);  // one try, where removing would try for a minute, and hold up the house
+    engine_.remove(id);
+    return {};
+  } catch (const EngineError& error) {
+    if (error.kind == Kind::unreachable) throw;
+    if (!again) log_(error.what());
+    const auto there = engine_.inspect(id);  // also asks whether the Engine answers at all
+    return there && !has_ended(*there) ? error.what() : "";
+  }
 }
 
 }  // namespace kbench::grader

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "daemon/engine/engine.h"
 #include "daemon/grader/stop_reason.h"
@@ -26,6 +27,12 @@ struct Unkillable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// One that is nobody's and that the Engine cannot end.
+struct Stuck {
+  engine::Container container;
+  std::string why;
+};
+
 class Containers {
  public:
   Containers(engine::Engine& engine, std::function<void(const std::string&)> log)
@@ -36,8 +43,9 @@ class Containers {
   // EngineError, Stopped (after killing it), Unkillable.
   Finished run(const engine::ContainerSpec& spec, engine::milliseconds deadline, const std::stop_token& stop);
 
-  // Removes every container of `owner` that is nobody's now. How many.
-  int sweep(const std::string& owner);
+  // Removes every container of `owner` that is nobody's now, but for those returned: what they run on must not be used.
+  // Throws EngineError when the Engine does not answer.
+  std::vector<Stuck> sweep(const std::string& owner);
 
   // We are going down: nobody waits for the Engine any more. What is left the next start sweeps before it takes work.
   void give_up();
@@ -47,6 +55,7 @@ class Containers {
                       std::string& id);
   // Returns when what it ran on is free: the container has ended, was never made, or nobody waits any more.
   void put_away(const std::string& name, const std::string& owner, std::string id, bool ended);
+  std::string why_stuck(const std::string& id, bool again);
 
   engine::Engine& engine_;
   const std::function<void(const std::string&)> log_;
@@ -54,6 +63,7 @@ class Containers {
   std::condition_variable given_up_changed_;
   bool given_up_ = false;
   std::multiset<std::string> names_;
+  std::set<std::string> stuck_;  // ids: at the last sweep
 };
 
 }  // namespace kbench::grader

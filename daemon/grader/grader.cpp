@@ -76,14 +76,15 @@ class Grader::Impl {
 
   void stop() {
     for (std::jthread& thread : threads_) thread.request_stop();
-    containers_.give_up();
     {
       // First those who wait for work, else they would claim what the others are about to give back.
       std::unique_lock lock(mutex_);
       stopping_ = true;
       claimed_.wait(lock, [this] { return claiming_ == 0; });
       for (const auto& [key, stopper] : active_) stopper->stop(StopReason::shutdown);
+      ended_.wait_for(lock, options_.stop_grace, [this] { return active_.empty(); });
     }
+    containers_.give_up();
     threads_.clear();  // joins
   }
 
@@ -109,7 +110,7 @@ class Grader::Impl {
             std::string(kOwnerLabel) + "=" + options_.owner,
             [&] {
               reconcile();
-              intake_.look_at_disk(engine_);
+              intake_.look_at_engine(engine_);
               intake_.look_at_slots(engine_, slots_);
               intake_.set_fault("engine", "");
               pause = engine_.options().backoff_min;
@@ -127,10 +128,10 @@ class Grader::Impl {
 
   void reconcile() {
     mode_ = gpu::resolve(attach_, engine_.info());
-    containers_.sweep(options_.owner);
-    work_folder_.clear();
+    sweep();
+    next_prune_ = Clock::now();  // builds were cut off
     if (!recovered_) {
-      // From before a restart; nothing of them runs any more.
+      // From before a restart; nothing of them runs any more on a slot that is used.
       for (const store::Lease& lease : source_.held()) {
         log_("giving back " + lease.submission.id + ", attempt " + std::to_string(lease.attempt) +
              ", left from before the restart");
@@ -140,24 +141,31 @@ class Grader::Impl {
     }
   }
 
+  void sweep() {
+    for (const Stuck& stuck : containers_.sweep(options_.owner))
+      for (const gpu::SlotView& view : slots_.view())
+        if (is_on(stuck.container, view.slot))
+          slots_.quarantine(view.slot.index, "unkillable: " + stuck.container.name + ": " + stuck.why);
+    work_folder_.clear();
+  }
+
   // ---- Housekeeping: health, disk, bases, images, containers that are nobody's.
 
   void keep_house(const std::stop_token& stop) {
-    auto next_sweep = Clock::now() + options_.reconcile_every, next_prune = Clock::now() + options_.prune_every;
+    auto next_sweep = Clock::now() + options_.reconcile_every;
     while (!stop.stop_requested()) {
       if (recovered_) {
         try {
-          intake_.look_at_disk(engine_);
+          intake_.look_at_engine(engine_);
           intake_.look_at_slots(engine_, slots_);
           intake_.set_fault("engine.answers", "");
           if (Clock::now() >= next_sweep) {
-            containers_.sweep(options_.owner);
-            work_folder_.clear();
+            sweep();
             next_sweep = Clock::now() + options_.reconcile_every;
           }
-          if (const bool pressed = intake_.has_fault("disk"); pressed || Clock::now() >= next_prune) {
-            images_.prune(pressed);
-            next_prune = Clock::now() + options_.prune_every;
+          if (const bool pressed = intake_.has_fault("disk"); pressed || Clock::now() >= next_prune_.load()) {
+            next_prune_ = Clock::now() + options_.prune_every;
+            if (!images_.prune(pressed)) next_prune_ = Clock::now();
           }
         } catch (const EngineError& error) {  // its events may still stand: an Engine that hangs closes nothing
           intake_.set_fault("engine.answers", error.what());
@@ -270,6 +278,7 @@ class Grader::Impl {
       const std::lock_guard lock(mutex_);
       active_.erase(key);
     }
+    ended_.notify_all();
   }
 
   // nullopt: to be given back (not when the attempt was lost).
@@ -320,10 +329,11 @@ class Grader::Impl {
   Site site_;
 
   mutable std::mutex mutex_;
-  std::condition_variable claimed_;
+  std::condition_variable claimed_, ended_;
   bool stopping_ = false;
   int claiming_ = 0;
   std::atomic<bool> recovered_ = false;
+  std::atomic<Clock::time_point> next_prune_ = Clock::time_point();
   std::map<Key, std::shared_ptr<Stopper>> active_;
   std::vector<std::jthread> threads_;  // last: they use all above
 };

@@ -49,6 +49,8 @@ struct Options {
   VerifierSeconds verifier;
 
   milliseconds claim_wait{2'000}, renew_every{500};  // renew: also how soon a cancel is seen
+  milliseconds stop_grace{
+      20'000};  // for attempts to remove their containers when stopped; what is left the next start removes
   milliseconds health_every{5'000}, reconcile_every{60'000}, prune_every{600'000};
 
   std::uint32_t compile_uid_first = 190'000;  // one for each submission prepared at a time

@@ -55,10 +55,22 @@ void Intake::disk_is_full(const std::string& cause) {
   set_fault("disk", cause);
 }
 
-void Intake::look_at_disk(engine::Engine& engine) {
+void Intake::look_at_engine(engine::Engine& engine) {
+  const engine::Info info = engine.info();
+  std::string unlimited;
+  for (const std::string& what : info.unlimited) unlimited += (unlimited.empty() ? "" : ", ") + what;
+  // It would warn of it at each creation, and the container be refused.
+  set_fault("engine.limits", unlimited.empty() ? ""
+                                               : "its kernel does not limit " + unlimited +
+                                                     ": boot it with cgroup_enable=memory swapaccount=1, and give the "
+                                                     "Engine the controllers memory and pids");
+  look_at_disk(info.data_root);
+}
+
+void Intake::look_at_disk(const std::string& data_root) {
   if (Clock::now() < disk_trusted_again_.load()) return;
   std::string cause;
-  for (const std::string& path : {engine.info().data_root, options_.work_folder}) {
+  for (const std::string& path : {data_root, options_.work_folder}) {
     const std::int64_t bytes = free_bytes(path);
     if (bytes >= 0 && bytes < options_.disk_free_bytes_min)
       cause = std::to_string(bytes >> 20) + " MiB are free at " + path + ", " +
@@ -93,7 +105,7 @@ void Intake::look_at_slots(engine::Engine& engine, const gpu::Slots& slots) {
 std::vector<std::string> Intake::devices(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, stop, [&] {
-    for (const char* part : {"engine", "engine.answers", "disk"})
+    for (const char* part : {"engine", "engine.answers", "engine.limits", "disk"})
       if (faults_.contains(part)) return false;
     return !devices_.empty();
   });

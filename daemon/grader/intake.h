@@ -26,7 +26,7 @@ class Intake {
   bool has_fault(const std::string& part) const;
 
   // Throws EngineError.
-  void look_at_disk(engine::Engine& engine);
+  void look_at_engine(engine::Engine& engine);  // its limits and its disk
   void look_at_slots(engine::Engine& engine, const gpu::Slots& slots);
   void disk_is_full(const std::string& cause);  // the Engine said so: believed for a while, whatever statvfs says
 
@@ -34,6 +34,8 @@ class Intake {
   std::vector<std::string> devices(const std::stop_token& stop);
 
  private:
+  void look_at_disk(const std::string& data_root);
+
   const Options& options_;
   const std::function<void(const std::string&)> log_;
   mutable std::mutex mutex_;

@@ -8,6 +8,7 @@ namespace {
 
 using engine::ContainerSpec;
 
+constexpr char kSlotsLabel[] = "kbench.slots";  // names, with a space between them
 constexpr char kVerifier[] = "/opt/kbench/bin/kbench-verify";
 
 std::string text_of(double seconds) {
@@ -53,6 +54,16 @@ std::string container_name(const Attempt& attempt, const std::string& kind) {
   return "kbench-" + attempt.submission + "-" + std::to_string(attempt.number) + "-" + kind;
 }
 
+std::string slot_name(const gpu::Slot& slot) {
+  return slot.gpu ? slot.gpu->uuid : "uids-" + std::to_string(slot.uid_base);
+}
+
+bool is_on(const engine::Container& container, const gpu::Slot& slot) {
+  const auto slots = container.labels.find(kSlotsLabel);
+  return slots != container.labels.end() &&
+         (" " + slots->second + " ").find(" " + slot_name(slot) + " ") != std::string::npos;
+}
+
 ContainerSpec compile_spec(const Options& options, const Attempt& attempt, const CompileJob& job,
                            const std::string& seccomp) {
   ContainerSpec spec = common(options, seccomp);
@@ -91,6 +102,7 @@ ContainerSpec measure_spec(const Options& options, const Attempt& attempt, const
   ContainerSpec spec = common(options, seccomp);
   spec.name = container_name(attempt, "measure");
   spec.labels = labels(attempt, "measure");
+  for (const std::string& slot : job.slots) spec.labels[kSlotsLabel] += (slot == job.slots.front() ? "" : " ") + slot;
   spec.image = job.image;
   // Root, but only to become somebody else: the worker keeps none of it.
   spec.user = "0:0";

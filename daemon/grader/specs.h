@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "daemon/grader/grader.h"
 
@@ -35,9 +36,14 @@ struct MeasureJob {
   std::string artefact_folder, out_folder, report_folder;
   std::string cpuset;
   std::uint32_t uid_base = 0;
+  std::vector<std::string> slots{};  // by slot_name
 };
 engine::ContainerSpec measure_spec(const Options& options, const Attempt& attempt, const MeasureJob& job,
                                    const std::string& seccomp);
+
+// The same after a restart, as long as the GPU is there or the CPU slots are configured as they were.
+std::string slot_name(const gpu::Slot& slot);
+bool is_on(const engine::Container& container, const gpu::Slot& slot);  // by its label
 
 inline constexpr char kOwnerLabel[] = "kbench.owner";
 inline constexpr char kImageLabel[] = "kbench.image";  // env | judge

@@ -1,4 +1,6 @@
 // Rule 10: what is wrong with the machine is never the submission's fault.
+#include "daemon/grader/containers.h"
+#include "daemon/grader/specs.h"
 #include "test/unit/grader/lab.h"
 
 using namespace kbench;
@@ -137,6 +139,33 @@ TEST_CASE("rule 10: below the disk floor no work is taken") {
   lab.wait_until([&] { return !lab.grader->faults().empty() && lab.grader->faults()[0].part == "disk"; });
   std::this_thread::sleep_for(milliseconds(100));
   CHECK(lab.get(id).attempt == 0);
+}
+
+TEST_CASE("rule 10: an Engine without the limits that we ask for gets no work, and the fix is named") {
+  Lab lab;
+  const std::string key = GENERATE("MemoryLimit", "SwapLimit", "PidsLimit");
+  std::atomic<bool> limits = false;
+  lab.fake.script(
+      "GET /info",
+      [&](const FakeRequest& request) {
+        FakeReply reply = lab.fake.answer_as_usual(request);
+        Json info = Json::parse(reply.body);
+        info[key] = limits.load();
+        reply.body = info.dump();
+        return reply;
+      },
+      1'000'000);
+  lab.start();
+  const std::string id = lab.submit();
+  lab.wait_until([&] {
+    const auto faults = lab.grader->faults();
+    return faults.size() == 1 && faults[0].cause.find("swapaccount=1") != std::string::npos;
+  });
+  CHECK(lab.grader->faults()[0].part == "engine");
+  CHECK(lab.get(id).attempt == 0);
+  limits = true;
+  CHECK(lab.wait(id).verdict == "correct");
+  lab.grader.reset();
 }
 
 TEST_CASE("rule 10: a base image that is missing is named, and its coming noticed") {
@@ -342,4 +371,134 @@ TEST_CASE("a container that may still run keeps its slot until the Engine says o
   lab.wait(first);
   lab.wait(second);
   lab.check_clean();
+}
+
+TEST_CASE("a start that may be under way keeps its slot") {
+  Lab lab;
+  std::atomic<int> measuring = 0, most = 0;
+  std::atomic<bool> asked = false, started = false;
+  std::jthread starter;
+  lab.behave("measure", [&](const FakeJob& job, std::stop_token killed) {
+    most = std::max(most.load(), ++measuring);
+    const bool late = job.labels.at("kbench.attempt") == "1";
+    if (late) started = true;
+    while (!killed.stop_requested() && (late || !started)) std::this_thread::sleep_for(milliseconds(1));
+    const FakeEnd end = late ? FakeEnd{} : measures(job, killed);
+    --measuring;
+    return end;
+  });
+  lab.options.measure_deadline = milliseconds(20'000);
+  lab.engine_options.start_timeout = lab.engine_options.remove_timeout = milliseconds(150);
+  lab.fake.script(
+      "POST /containers/",
+      [&](const FakeRequest& request) {
+        const auto jobs = lab.fake.containers();
+        const bool measure = std::any_of(jobs.begin(), jobs.end(), [&](const FakeJob& job) {
+          return request.path == "/containers/" + job.id + "/start" && job.labels.at("kbench.kind") == "measure";
+        });
+        if (!measure || asked.exchange(true)) return lab.fake.answer_as_usual(request);
+        starter = std::jthread([&lab, request] {  // a slow hook
+          std::this_thread::sleep_for(milliseconds(1000));
+          lab.fake.answer_as_usual(request);
+        });
+        return FakeReply{.delay = milliseconds(300), .drop = true};
+      },
+      1'000'000);
+  lab.fake.script(
+      "DELETE /containers/",
+      [&](const FakeRequest& request) {  // the Engine does one thing at a time with a container
+        if (!asked || started) return lab.fake.answer_as_usual(request);
+        return FakeReply{.delay = milliseconds(300), .drop = true};
+      },
+      1'000'000);
+  lab.start();
+  const store::Submission done = lab.wait(lab.submit());
+  CHECK(done.verdict == "correct");
+  CHECK(done.attempt == 2);
+  CHECK(most == 1);
+  CHECK(lab.grader->slots()[0].reason.empty());
+  lab.check_clean();
+  lab.grader.reset();
+}
+
+TEST_CASE("an Engine that is away when a container must be killed says nothing of the slot") {
+  Lab lab;
+  lab.options.measure_deadline = milliseconds(100);
+  lab.options.container_slack = milliseconds(100);
+  lab.engine_options.kill_timeout = milliseconds(150);
+  std::atomic<int> runs = 0;
+  lab.behave("measure", [&](const FakeJob& job, std::stop_token killed) {
+    return ++runs == 1 ? until_killed(job, killed) : measures(job, killed);
+  });
+  SECTION("the kill has no answer in time") {
+    lab.fake.script(
+        "POST /containers/",
+        [&, delayed = std::make_shared<std::atomic<bool>>(false)](const FakeRequest& request) {
+          if (!request.path.ends_with("/kill") || delayed->exchange(true)) return lab.fake.answer_as_usual(request);
+          return FakeReply{.delay = milliseconds(400), .drop = true};
+        },
+        1'000'000);
+    lab.start();
+    CHECK(lab.wait(lab.submit()).verdict == "correct");
+    CHECK(lab.grader->slots()[0].reason.empty());
+    lab.grader.reset();
+  }
+  SECTION("it goes after the kill") {
+    std::atomic<bool> gone = false;
+    std::jthread restarter;
+    lab.fake.script(
+        "POST /containers/",
+        [&](const FakeRequest& request) {
+          if (!request.path.ends_with("/kill") || gone.exchange(true)) return lab.fake.answer_as_usual(request);
+          restarter = std::jthread([&] { lab.fake.restart(milliseconds(600), true); });
+          return FakeReply{.status = 204};
+        },
+        1'000'000);
+    lab.start();
+    CHECK(lab.wait(lab.submit()).verdict == "correct");
+    CHECK(lab.grader->slots()[0].reason.empty());
+    lab.check_clean();
+    lab.grader.reset();
+  }
+}
+
+TEST_CASE("stopping: attempts may remove their containers, but an Engine that is away is not waited for long") {
+  Lab lab;
+  lab.options.measure_deadline = milliseconds(60'000);
+  lab.behave("measure", until_killed);
+  const auto stopped_within = [&](milliseconds most) {
+    const auto begin = std::chrono::steady_clock::now();
+    lab.grader.reset();
+    CHECK(std::chrono::steady_clock::now() - begin < most);
+  };
+  SECTION("removals fail at first") {
+    lab.start();
+    const std::string id = lab.submit();
+    lab.wait_until([&] { return lab.get(id).state == State::measuring && lab.fake.running() == 1; });
+    const std::string container = lab.fake.containers().front().id;
+    lab.fake.script("POST /containers/" + container + "/kill", FakeReply{.drop = true});
+    lab.fake.script("DELETE /containers/" + container, FakeReply{.drop = true}, 3);
+    stopped_within(lab.options.stop_grace);
+    CHECK(lab.fake.containers().empty());
+    CHECK(lab.get(id).state == State::queued);
+  }
+  SECTION("the Engine is away") {
+    lab.options.stop_grace = milliseconds(300);
+    lab.start();
+    const std::string id = lab.submit();
+    lab.wait_until([&] { return lab.get(id).state == State::measuring && lab.fake.running() == 1; });
+    lab.fake.down();
+    stopped_within(milliseconds(5'000));
+  }
+}
+
+TEST_CASE("what goes wrong while an ended container is put away ends nothing else") {
+  Lab lab;
+  lab.fake.script("DELETE /containers/", fake_error(403, "no"), 1);
+  engine::Engine engine(lab.engine_options);
+  Containers containers(engine, [](const std::string&) { throw std::runtime_error("the log is full"); });
+  engine::ContainerSpec spec =
+      reference_spec(lab.options, {engine.image("kbench/base:cpu")->id, "cpu", "k", lab.folder, lab.folder, 1}, "");
+  CHECK(containers.run(spec, milliseconds(5'000), {}).state.exit_code == 0);
+  CHECK(lab.fake.containers().size() == 1);
 }

@@ -15,9 +15,9 @@ std::string leave(Lab& lab, const std::string& owner, const std::string& submiss
   options.name = options.owner = owner;
   std::filesystem::create_directories(lab.folder + "/bind");
   const std::string bind = lab.folder + "/bind";
-  engine::ContainerSpec spec =
-      measure_spec(options, {owner, submission, attempt},
-                   {engine.image("kbench/base:cpu")->id, "cpu", "", bind, bind, bind, "", 200'000}, "");
+  engine::ContainerSpec spec = measure_spec(
+      options, {owner, submission, attempt},
+      {engine.image("kbench/base:cpu")->id, "cpu", "", bind, bind, bind, "", 200'000, {"uids-200000"}}, "");
   if (!name.empty()) spec.name = name;
   const std::string id = engine.create(spec);
   engine.start(id);
@@ -77,6 +77,46 @@ TEST_CASE("rule 7: a sweep from time to time finds what a failed removal left") 
   lab.start();
   CHECK(lab.wait(lab.submit()).verdict == "correct");
   lab.wait_until([&] { return lab.fake.containers().empty(); });
+}
+
+TEST_CASE("what builds have left goes at the start, and after the Engine was away") {
+  Lab lab;
+  const std::string ours = "kbench.image=env,kbench.image-owner=lab";
+  const auto is_there = [&](const std::string& id) { return engine::Engine(lab.engine_options).image(id).has_value(); };
+  const std::string first = lab.fake.add_image("", ours);
+  lab.start();
+  lab.wait_until([&] { return !is_there(first); });
+  const std::string second = lab.fake.add_image("", ours);
+  lab.fake.restart(milliseconds(20), true);
+  lab.wait_until([&] { return !is_there(second); });
+}
+
+TEST_CASE("a container from before that cannot be ended takes its slot, and only that, out of use") {
+  Lab lab;
+  lab.slot_options.cpu_slots = {"", ""};
+  lab.options.reconcile_every = milliseconds(50);
+  lab.behave("measure", [](const FakeJob& job, std::stop_token killed) {
+    return job.labels.at("kbench.submission") == "s-stuck" ? until_killed(job, killed) : measures(job, killed);
+  });
+  const std::string stuck = leave(lab, "lab", "s-stuck", 1);
+  const std::string gone = leave(lab, "lab", "s-zzz", 1);
+  const auto answer = [&](const FakeReply& refusal) {
+    lab.fake.script("DELETE /containers/" + stuck, refusal, 1'000'000);
+    lab.fake.script("POST /containers/" + stuck + "/kill", refusal, 1'000'000);
+  };
+  SECTION("refused") { answer(fake_error(500, "did not receive an exit event")); }
+  SECTION("without an answer") { answer({.delay = milliseconds(1200), .drop = true}); }
+  lab.start();
+  CHECK(lab.wait(lab.submit()).verdict == "correct");
+  CHECK(there(lab, stuck));
+  CHECK_FALSE(there(lab, gone));
+  const auto slots = lab.grader->slots();
+  CHECK(slots[0].state == gpu::SlotState::quarantined);
+  CHECK(slots[0].reason.starts_with("unkillable: kbench-s-stuck-1-measure: "));
+  CHECK(slots[1].reason.empty());
+  CHECK(lab.grader->faults().empty());
+  lab.grader->release_quarantine(0);  // too early
+  lab.wait_until([&] { return lab.grader->slots()[0].state == gpu::SlotState::quarantined; });
 }
 
 TEST_CASE("a daemon's containers are known by its work folder, after a restart too") {
