@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -28,13 +29,19 @@ using Findings = std::vector<Finding>;
 
 constexpr std::uint64_t kDiskBytesWanted = 20ULL << 30;
 constexpr int kApiMinorMin = 41;
+constexpr char kUsualSocket[] = "/var/run/docker.sock";
 
 // ---- the Engine
 
-std::string engine_socket() {
-  const char* host = std::getenv("DOCKER_HOST");
-  const std::string text = host != nullptr ? host : "";
-  return text.starts_with("unix://") ? text.substr(7) : "/var/run/docker.sock";
+// Where scripts/engine looks, in its order: DOCKER_HOST, else the usual place; then the Engine that it starts itself.
+std::vector<std::string> engine_sockets() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  const auto host = variable("DOCKER_HOST"), state = variable("KBENCH_STATE");
+  return {host.starts_with("unix://") ? host.substr(7) : kUsualSocket,
+          (state.empty() ? variable("HOME") + "/.local/state/kbench" : state) + "/engine/docker.sock"};
 }
 
 std::size_t keep(char* bytes, std::size_t, std::size_t count, void* user) {
@@ -45,10 +52,9 @@ std::size_t keep(char* bytes, std::size_t, std::size_t count, void* user) {
 }
 
 // Status and body; status 0: `body` says why there is no answer.
-std::pair<long, std::string> engine_get(const std::string& path) {
+std::pair<long, std::string> engine_get(const std::string& socket, const std::string& path) {
   auto* curl = curl_easy_init();
   std::string body;
-  const auto socket = engine_socket();
   const auto url = "http://docker" + path;
   curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket.c_str());
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
@@ -64,58 +70,86 @@ std::pair<long, std::string> engine_get(const std::string& path) {
   return {status, body};
 }
 
-void look_at_images(Findings& found, bool gpus) {
-  for (const char* image : {"kbench/base:cpu", "kbench/base:cuda"}) {
-    const bool needed = std::string_view(image).ends_with("cpu") || gpus;
-    const auto [status, body] = engine_get(std::string("/images/") + image + "/json");
+void look_at_images(Findings& found, const std::string& socket, bool gpus) {
+  const struct {
+    std::string name;
+    bool needed;
+    const char* fix;
+  } images[] = {
+      {"kbench/base:cpu", true, "scripts/build-base"},
+      {"kbench/base:cuda", gpus, "scripts/build-base cuda; where no registry is reached, scripts/gpu/host makes it"}};
+  for (const auto& image : images) {
+    const auto [status, body] = engine_get(socket, "/images/" + image.name + "/json");
     if (status == 200) {
-      found.push_back({Level::ok, "image", std::string(image) + " is there", ""});
+      found.push_back({Level::ok, "image", image.name + " is there", ""});
     } else if (status == 404) {
-      found.push_back({needed ? Level::fail : Level::note, "image", std::string(image) + " is not there",
-                       needed ? "scripts/build-base" : ""});
+      found.push_back({image.needed ? Level::fail : Level::note, "image", image.name + " is not there",
+                       image.needed ? image.fix : ""});
     } else {
-      found.push_back(
-          {Level::warn, "image", std::string(image) + ": the Engine answers " + std::to_string(status), ""});
+      found.push_back({Level::warn, "image", image.name + ": the Engine answers " + std::to_string(status), ""});
     }
   }
 }
 
-// The Engine's description of itself; empty object when it cannot be had.
-json look_at_engine(Findings& found) {
-  const auto socket = engine_socket();
-  if (::access(socket.c_str(), F_OK) != 0) {
-    found.push_back(
-        {Level::fail, "engine", "no Docker Engine at " + socket, "scripts/engine up, or set DOCKER_HOST=unix:///path"});
-    return json::object();
+// What the kernel must be able to limit. The Engine's own warnings name more, which kbench does not use.
+void look_at_limits(Findings& found, const json& info) {
+  const struct {
+    const char *field, *text, *fix;
+  } limits[] = {{"MemoryLimit", "memory", "boot with cgroup_enable=memory"},
+                {"SwapLimit", "swap", "boot with swapaccount=1, or turn swap off (swapoff -a)"},
+                {"PidsLimit", "the number of processes", "mount the cgroup controller pids, and start the Engine anew"},
+                {"CPUSet", "which processors", "mount the cgroup controller cpuset, and start the Engine anew"}};
+  for (const auto& limit : limits) {
+    if (info.value(limit.field, true)) continue;
+    found.push_back({Level::warn, "limits",
+                     std::string("the Engine cannot limit ") + limit.text + " here: submissions may take more",
+                     limit.fix});
   }
-  if (::access(socket.c_str(), R_OK | W_OK) != 0) {
-    found.push_back(
-        {Level::fail, "engine", "this user may not use " + socket, "run as root, or add the user to the group docker"});
-    return json::object();
+}
+
+struct Engine {
+  std::string socket;
+  json info = json::object();  // its description of itself; empty when it cannot be had
+};
+
+Engine look_at_engine(Findings& found) {
+  const auto sockets = engine_sockets();
+  const auto answers = [](const std::string& socket) { return engine_get(socket, "/_ping").first == 200; };
+  const auto at = std::find_if(sockets.begin(), sockets.end(), answers);
+  Engine engine{at != sockets.end() ? *at : sockets.front()};
+  if (at == sockets.end() && ::access(engine.socket.c_str(), F_OK) != 0) {
+    found.push_back({Level::fail, "engine", "no Docker Engine at " + sockets[0] + " nor " + sockets[1],
+                     "scripts/engine up, or set DOCKER_HOST=unix:///path"});
+    return engine;
   }
-  const auto [status, body] = engine_get("/version");
+  if (::access(engine.socket.c_str(), R_OK | W_OK) != 0) {
+    found.push_back({Level::fail, "engine", "this user may not use " + engine.socket,
+                     "run as root, or add the user to the group docker"});
+    return engine;
+  }
+  const auto [status, body] = engine_get(engine.socket, "/version");
   const auto version = json::parse(body, nullptr, false);
   if (status != 200 || !version.is_object()) {
     found.push_back({Level::fail, "engine",
-                     socket + " does not answer: " + (status == 0 ? body : std::to_string(status)),
+                     engine.socket + " does not answer: " + (status == 0 ? body : std::to_string(status)),
                      "scripts/engine up; see the Engine's log"});
-    return json::object();
+    return engine;
   }
   const auto api = version.value("ApiVersion", "");
   const auto dot = api.find('.');
   const bool new_enough =
       api.starts_with("1.") && dot != std::string::npos && std::atoi(api.c_str() + dot + 1) >= kApiMinorMin;
-  const auto text = "Docker Engine " + version.value("Version", "?") + ", API " + api + ", at " + socket;
+  const auto text = "Docker Engine " + version.value("Version", "?") + ", API " + api + ", at " + engine.socket;
   found.push_back(
       {new_enough ? Level::ok : Level::fail, "engine", text, new_enough ? "" : "install Docker Engine 20.10 or newer"});
-  const auto info = json::parse(engine_get("/info").second, nullptr, false);
-  if (!info.is_object()) return json::object();
-  for (const auto& warning : info.value("Warnings", json::array())) {
-    if (warning.is_string())
-      found.push_back({Level::warn, "engine", warning.get<std::string>(),
-                       "see the Engine's documentation; limits on submissions may not hold"});
-  }
-  return info;
+  if (at != sockets.begin())
+    found.push_back({Level::note, "engine", "docker and kbenchd look for it at " + sockets.front() + " unless told",
+                     "export DOCKER_HOST=unix://" + engine.socket + "; for kbenchd: socket in [engine]"});
+  const auto info = json::parse(engine_get(engine.socket, "/info").second, nullptr, false);
+  if (!info.is_object()) return engine;
+  engine.info = info;
+  look_at_limits(found, info);
+  return engine;
 }
 
 // ---- GPUs
@@ -271,12 +305,12 @@ const char* name_of(Level level) {
 int doctor(const std::optional<Options>& server, const std::string& data_folder, bool as_json) {
   Findings found;
   if (server) look_at_server(found, *server);
-  const auto info = look_at_engine(found);
+  const auto engine = look_at_engine(found);
   const int gpus = look_at_gpus(found);
-  if (!info.empty()) {
-    look_at_images(found, gpus > 0);
-    if (gpus > 0) look_at_toolkit(found, info);
-    look_at_disk(found, "the Engine", info.value("DockerRootDir", "/var/lib/docker"));
+  if (!engine.info.empty()) {
+    look_at_images(found, engine.socket, gpus > 0);
+    if (gpus > 0) look_at_toolkit(found, engine.info);
+    look_at_disk(found, "the Engine", engine.info.value("DockerRootDir", "/var/lib/docker"));
   }
   look_at_files(found, data_folder);
   bool good = true;

@@ -83,7 +83,7 @@ Images::Pinned::~Pinned() {
 std::string Images::base(const std::string& device) {
   const std::string& name = device == "cuda" ? options_.base_cuda : options_.base_cpu;
   const std::optional<engine::Image> image = engine_.image(name);
-  if (!image) throw InfraFault("image", name + " is missing; scripts/build-base makes it");
+  if (!image) throw InfraFault("image", name + " is missing; scripts/build-base " + device + " makes it");
   return image->id;
 }
 

@@ -90,11 +90,11 @@ void Intake::look_at_slots(engine::Engine& engine, const gpu::Slots& slots) {
     if (engine.image(base)) {
       devices.push_back(device);
     } else {
-      missing += (missing.empty() ? "" : ", ") + base;
+      missing += (missing.empty() ? "" : ", ") + base + " is missing; scripts/build-base " + device + " makes it";
     }
   }
   set_fault("slots", any ? "" : "no slot is left: none is configured, or all are quarantined");
-  set_fault("image", missing.empty() ? "" : missing + " is missing; scripts/build-base makes it");
+  set_fault("image", missing);
   {
     const std::lock_guard lock(mutex_);
     devices_ = std::move(devices);
