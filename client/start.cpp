@@ -84,8 +84,22 @@ std::string submit_script(const std::string& id, const std::string& device) {
          id + " --device " + device + " --wait \"$@\"\n";
 }
 
+// The judge's own compiler call, in the judge's own toolchain.
+std::string compile_command(const std::string& device) {
+  return "    docker run --rm -v \"$PWD/task:/task:ro\" -v \"$PWD/solution:/app/solution:ro\" "
+         "\"${KBENCH_BASE:-kbench/base:" +
+         device +
+         "}\" \\\n"
+         "      kbench-verify compile --task /task --submission /app/solution --device " +
+         device + " --out /tmp\n";
+}
+
 std::string readme(const std::string& id, const std::string& title, const std::string& stub,
                    const std::string& device) {
+  const std::string python =
+      stub == "solution.py" ? "PyTorch must be in the base image: kbench/base:cuda has it, scripts/build-base --python "
+                              "adds it to kbench/base:cpu.\n\n"
+                            : "";
   return "# " + title + "\n\nTask " + id + ", for the " + device +
          " device.\n\n"
          "    task/instruction.md     what to compute, and how it is judged. Read it first; /task there is task/ "
@@ -98,6 +112,12 @@ std::string readme(const std::string& id, const std::string& title, const std::s
          "where to work: it builds, writes nothing and scores 0. All files in solution/ are handed in\n"
          "    ./measure               checks and times it, as the judge would\n"
          "    ./submit                hands it in\n\n"
+         "task.h and reference.h include the SDK, <kbench/*.h>: /opt/kbench/include in the base image, sdk/ in "
+         "kbench's\n"
+         "sources. An editor needs -std=c++20 -I task -I THAT_FOLDER. A quick check that it compiles, with the "
+         "judge's\n"
+         "own compiler and options, and nothing run (it prints what is wrong, or nothing):\n\n" +
+         compile_command(device) + "\n" + python +
          "Only solution/ counts. What is in task/ is a copy: changing it changes nothing for the judge.\n";
 }
 

@@ -50,8 +50,9 @@ TEST_CASE("a working copy has what one needs, in each language") {
       CHECK(content(folder / "task" / name).size() > 100);
     CHECK(content(folder / "solution" / one.stub).size() > 100);
     CHECK(std::distance(fs::directory_iterator(folder / "solution"), {}) == 1);
-    CHECK_THAT(content(folder / "README.md"),
-               Contains("norm-rope-fusion/fused-residual-add-rmsnorm") && Contains(one.stub));
+    CHECK_THAT(content(folder / "README.md"), Contains("norm-rope-fusion/fused-residual-add-rmsnorm") &&
+                                                  Contains(one.stub) && Contains("/opt/kbench/include") &&
+                                                  Contains("kbench-verify compile --task /task"));
     for (const char* script : {"measure", "submit"}) {
       CHECK((fs::status(folder / script).permissions() & fs::perms::owner_exec) != fs::perms::none);
       CHECK(std::system(("sh -n " + (folder / script).string()).c_str()) == 0);
