@@ -71,7 +71,9 @@ void add_grading(CLI::App* sub, Options& o, bool measuring) {
         ->check(CLI::ExistingDirectory);
     sub->add_option("--artefact", o.artefact, "Folder with what `compile` made")->check(CLI::ExistingDirectory);
   }
-  sub->add_option("--submission", o.submission, "Folder with sources, compiled first")->check(CLI::ExistingDirectory);
+  auto* sources = sub->add_option("--submission", o.submission, "Folder with sources, compiled first")
+                      ->check(CLI::ExistingDirectory);
+  if (measuring) sources->required();
   auto* out = sub->add_option("--out", o.out, "Folder for reward.json, details.json, events.ndjson")
                   ->check(CLI::ExistingDirectory);
   if (!measuring) out->required();

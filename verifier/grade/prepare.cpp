@@ -29,6 +29,35 @@ std::string private_parent() {
   return "/kbench";
 }
 
+// The first folder above `path` that others may not pass through, or empty.
+std::string closed_folder_above(const fs::path& path) {
+  fs::path folder;
+  for (const fs::path& step : path.parent_path()) {
+    folder /= step;
+    std::error_code error;
+    if ((fs::status(folder, error).permissions() & fs::perms::others_exec) == fs::perms::none) return folder.string();
+  }
+  return "";
+}
+
+// The compiler and the workers run under uids of their own, from the folders beside this program. One that lies in a
+// closed home (root's own is, on Debian) is out of their reach, and all they could say of it is "no such file".
+void require_reach(const Session& session) {
+  for (const char* needed : {"bin/kbench-verify", "bin/kbench-worker", "include/kbench/abi.h"}) {
+    std::error_code error;
+    const fs::path path = fs::canonical(installed(needed), error);
+    if (error)
+      throw GradeFault("files", installed(needed) + " is not there: kbench-verify is not built or installed whole");
+    const auto reached = [&] { return ::access(path.c_str(), R_OK) == 0 ? 0 : 1; };
+    if (process::run_as(session.options.uid_base + kUidTrusted, reached, std::chrono::seconds(30)) == 0) continue;
+    const std::string closed = closed_folder_above(path);
+    const std::string& fix = closed.empty() ? path.string() : closed;
+    throw GradeFault("files", path.string() + " cannot be reached by the users that submissions run under: " + fix +
+                                  " is closed to them. Open it (chmod o+rx " + fix +
+                                  "), or install elsewhere: cmake --install BUILD --prefix /opt/kbench");
+  }
+}
+
 bool contains(const std::vector<std::string>& all, const std::string& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
@@ -83,10 +112,24 @@ CompileResult compile_under(Session& session, uid_t uid, const std::vector<Sourc
   return result;
 }
 
-void require_same_language(const Session& session) {
+// Looked at before any of the submission's code runs: what is missing is ours then, and nobody can pretend it is.
+void require_python(const Session& session) {
+  const auto look = [] {
+    ::execlp("python3", "python3", "-I", "-B", "-c",
+             "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)", nullptr);
+    return 127;
+  };
+  if (process::run_as(session.options.uid_base + kUidTrusted, look, std::chrono::seconds(60)) != 0)
+    throw GradeFault("image",
+                     "submissions in python need PyTorch, and there is none; scripts/build-base --python makes a "
+                     "kbench/base:cpu that has it");
+}
+
+void require_language(const Session& session) {
   if (!contains(session.problem.languages, session.language)) {
     throw Finding(events::kCompileError, "", "the task does not admit language " + session.language);
   }
+  if (session.python()) require_python(session);
 }
 
 }  // namespace
@@ -94,6 +137,7 @@ void require_same_language(const Session& session) {
 void load_task(Session& session) {
   if (::geteuid() != 0)
     throw GradeFault("worker", "the verifier must be root: it runs submissions under uids of their own");
+  require_reach(session);
   session.problem = load_problem(session.options.tests + "/task.json");
   session.scratch =
       std::make_unique<ScratchFolder>(session.options.scratch.empty() ? private_parent() : session.options.scratch);
@@ -122,7 +166,7 @@ void take_artefact(Session& session) {
       const bool native = session.artefact.front().path == "submission.so";
       if (session.language.empty())
         session.language = !native ? "python" : session.device->facts().kind == "cuda" ? "cuda" : "cpp";
-      return require_same_language(session);
+      return require_language(session);
     }
     const Phase phase(session, "compile");
     std::vector<Source> sources = read_sources(session.options.submission, SourceLimits{});
@@ -138,7 +182,7 @@ void take_artefact(Session& session) {
       {{"ok", compiled.ok}, {"seconds", compiled.seconds}, {"log", compiled.log}, {"exit_code", compiled.exit_code}});
   if (!compiled.ok) throw Finding(events::kCompileError, "", compiled.log.substr(0, 2000));
   session.language = compiled.language;
-  require_same_language(session);
+  require_language(session);
 }
 
 void load_reference(Session& session) {

@@ -1,6 +1,9 @@
 // Whole gradings on the cpu device: real workers under real uids. Runs as root.
 #include "grading.h"
 
+#include <regex>
+#include <set>
+
 TEST_CASE("grade: a right submission gets a reward and says how it was measured") {
   const Grading g = grade_source(submission("", "if (a->N > 4000) write(1, \"\\x1b[31mPASS reward=1e9\\n\", 21);"));
   REQUIRE(g.exit == 0);
@@ -184,6 +187,39 @@ TEST_CASE("grade: faults of ours are no verdict") {
     CHECK(g.exit == 3);
     CHECK(g.infra["cause"] == "device");
   }
+  SECTION("no PyTorch for a submission in Python") {
+    const TemporaryFolder python;
+    put(python.path + "/solution.py", "def kbench_run(**arguments):\n    pass\n");
+    nlohmann::json admitting = nlohmann::json::parse(text_of(kTask + "/task.json"));
+    admitting["languages"] = {"cpp", "python"};
+    put(task.path + "/task.json", admitting.dump());
+    const std::string path = ::getenv("PATH");
+    ::setenv("PATH", "/nowhere", 1);
+    const Grading g = grade_folder(python.path, "", task.path);
+    ::setenv("PATH", path.c_str(), 1);
+    CHECK(g.exit == 3);
+    CHECK(g.infra["cause"] == "image");
+    CHECK_THAT(g.infra.value("message", ""), Catch::Contains("scripts/build-base --python"));
+  }
+}
+
+TEST_CASE("measure: a closed working folder does no harm, a closed installation is named with the fix") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder closed, work;
+  put(work.path + "/solution.cpp", submission("", ""));
+  fs::create_directory(closed.path + "/bin");
+  for (const char* program : {"kbench-verify", "kbench-worker"})
+    fs::copy(fs::path(KBENCH_VERIFY).parent_path() / program, closed.path + "/bin");
+  fs::copy(KBENCH_SOURCE "/sdk", closed.path + "/include", fs::copy_options::recursive);
+  fs::permissions(closed.path, fs::perms::owner_all);
+  const auto measure = [&](const std::string& program) {
+    return run("cd " + closed.path + " && " + program + " measure --task " + kTask + " --submission " + work.path +
+               " --device cpu --uid-base " + std::to_string(uid_base()) + " >" + work.path + "/said 2>&1");
+  };
+  CHECK(measure(KBENCH_VERIFY) == 0);
+  CHECK(text_of(work.path + "/said").find("correct\nreward ") != std::string::npos);
+  CHECK(measure(closed.path + "/bin/kbench-verify") == 3);
+  CHECK_THAT(text_of(work.path + "/said"), Catch::Contains("chmod o+rx " + closed.path));
 }
 
 TEST_CASE("grade: usage errors") {
@@ -193,6 +229,31 @@ TEST_CASE("grade: usage errors") {
   CHECK(verify("grade --tests /nowhere 2>/dev/null") == 2);
   CHECK(verify("grade --tests " + kTask + " --device cpu --out /tmp 2>/dev/null") ==
         2);  // neither artefact nor submission
+  CHECK(verify("measure --task " + kTask + " --device cpu 2>/dev/null") == 2);
+}
+
+TEST_CASE("docs/verifier.md has every option, and no other") {
+  const std::string page = text_of(KBENCH_SOURCE "/docs/verifier.md");
+  const std::regex option("--[a-z][a-z-]+");
+  const auto options_in = [&](const std::string& text) {
+    return std::set<std::string>(std::sregex_token_iterator(text.begin(), text.end(), option), {});
+  };
+  const TemporaryFolder folder;
+  std::set<std::string> known{"--version", "--install", "--prefix",
+                              "--python"};  // of the program, of CMake, of scripts/build-base
+  for (const char* command : {"compile", "reference", "grade", "measure"}) {
+    REQUIRE(verify(std::string(command) + " --help >" + folder.path + "/help") == 0);
+    const std::set<std::string> options = options_in(text_of(folder.path + "/help"));
+    for (const std::string& one : options) {
+      INFO(command << " " << one);
+      CHECK(page.find("`" + one) != std::string::npos);
+    }
+    known.insert(options.begin(), options.end());
+  }
+  for (const std::string& one : options_in(page)) {
+    INFO(one);
+    CHECK(known.contains(one));
+  }
 }
 
 TEST_CASE("measure: prints a table") {

@@ -109,6 +109,10 @@ TEST_CASE("an infrastructure error of the verifier: its cause, its retry, its GP
   measured.infra = R"({"cause":"task","message":"bad"})";
   CHECK(judged(measured).outcome.final);
   CHECK_FALSE(judged(measured).gpu_fault);
+  measured.infra = R"({"cause":"image","message":"no PyTorch"})";
+  CHECK(judged(measured).outcome.final);
+  measured.infra = R"({"cause":"conditions","message":"hot"})";
+  CHECK_FALSE(judged(measured).outcome.final);
   measured.infra = "rubbish";
   CHECK(judged(measured).outcome.kind == Kind::infra);
   measured = result("correct", 1);
