@@ -30,7 +30,7 @@ struct Measured {
 struct Precision {
   std::vector<double> reference_ms;         // at graded dims; empty until measured on a GPU
   std::string conditions;                   // date, device, shapes, seeds
-  std::map<std::string, Measured> tensors;  // of rules that have a tolerance
+  std::map<std::string, Measured> tensors;  // of rules that have a tolerance; may be none
 };
 
 // What `lint` found good, and for which meaning of the task.

@@ -159,6 +159,7 @@ int show(const std::string& root, const std::string& name) {
 int main(int argc, char** argv) {
   CLI::App app{"kbench-catalog: task folders from the definitions under catalog/"};
   app.require_subcommand(1);
+  app.fallthrough();  // --root before the command or after it
   std::string root = ".", one, family, plan, device = "cpu";
   std::vector<std::string> names;
   bool check = false;

@@ -73,6 +73,23 @@ TEST_CASE("a sound task passes, and that is recorded once") {
   CHECK_FALSE(load(root.path(), "family/twice").lint);
 }
 
+TEST_CASE("a task without a tolerance counts as measured only when precision was run") {
+  const std::string exact = with(kLarge, "near(scale=tensor)", "exact");
+  const Root root(exact.substr(0, exact.find("[precision]")), kHeader);
+  const auto status = [&] { return status_of(root.path(), {{"p:1", "family", "twice", "", ""}}).at(0); };
+  lint(root.path(), "family/twice", false);
+  CHECK(status().written == 1);
+  CHECK(status().linted == 1);
+  CHECK(status().measured == 0);
+  measure_precision(root.path(), "family/twice", false);
+  CHECK(status().measured == 1);
+  CHECK(status().linted == 0);  // to be linted again, as after any measurement
+  const Definition definition = load(root.path(), "family/twice");
+  REQUIRE(definition.precision);
+  CHECK(definition.precision->tensors.empty());
+  CHECK_THAT(definition.precision->conditions, Contains("cpu"));
+}
+
 TEST_CASE("a tolerance that lets anything pass is found") {
   const auto rows = linted(with(with(kLarge, "max = 4\n", "max = 4e9\n"), "rms = 1.7\n", "rms = 4e9\n"));
   for (const char* check :
