@@ -40,6 +40,9 @@ class Author {
   void* handle_ = nullptr;
 };
 
+// From now on a crash says which headers' functions were running before it ends the process as it would have.
+void tell_crashes();
+
 // Memory for all tensors at one shape. `device` and `problem` outlive it.
 class Bench {
  public:
@@ -64,13 +67,16 @@ class Bench {
   verify::Device& device_;
   const Problem& problem_;
   Dims dims_;
+  std::string header_;
+  std::uint64_t runs_ = 0;
   std::vector<std::unique_ptr<verify::Buffer>> tensors_, initial_;
 };
 
-// What independent and control differ from the reference by, in the units of each output's rule.
+// What independent, control and zeros differ from the reference by, in the units of each output's rule.
 struct Differences {
   double floor_max = 0, floor_rms = 0;      // the largest found
   double control_max = 0, control_rms = 0;  // the smallest found
+  double zeros_max = 0, zeros_rms = 0;      // of zeros instead of the output, the smallest found
   bool independent_passes = true;           // at every shape, by the tolerance the problem has
   bool control_passes = false;              // at some shape
 };

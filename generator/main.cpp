@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "generator/bench.h"
 #include "generator/generator.h"
 
 namespace {
@@ -69,6 +70,9 @@ int begin(const std::string& root, const std::string& plan, const std::string& f
     if (!out) throw std::runtime_error(path.string() + ": cannot be written");
     std::printf("catalog/%s\n", name.c_str());
   }
+  std::printf(
+      "Next: check the formula against its source, write the functions of the .h, then kbench-catalog precision %s\n",
+      task.c_str());
   return 0;
 }
 
@@ -187,6 +191,7 @@ int main(int argc, char** argv) {
   CLI::App* show_command = app.add_subcommand("show", "one task");
   show_command->add_option("task", one, "family/task or task")->required();
   CLI11_PARSE(app, argc, argv);
+  tell_crashes();
   try {
     if (*generate_command) return generate(root, names, check);
     if (*precision_command) {

@@ -115,7 +115,18 @@ void measure_precision(const std::string& root, const std::string& id, bool cuda
       control_fails = control_fails || !d.control_passes;
       continue;
     }
+    if (!std::isfinite(d.floor_max) || !std::isfinite(d.floor_rms)) {
+      faults += id + ": " + tensor.name +
+                ": independent or reference has what is not a number, or leaves elements unwritten\n";
+      continue;
+    }
     const Measured m = conclude(tensor, d);
+    // One as wrong as nothing at all tells no floor.
+    const bool zeros_pass =
+        d.zeros_max * kUnmeasured <= m.tolerance.max && (m.tolerance.rms == 0 || d.zeros_rms <= m.tolerance.rms);
+    if (zeros_pass && !definition.exceptions.contains("zeros"))
+      faults += id + ": " + tensor.name +
+                ": a tolerance of four floors would let zeros pass: independent and reference differ\n";
     control_fails = control_fails || m.control_max >= kFactor * m.tolerance.max ||
                     (m.tolerance.rms > 0 && m.control_rms >= kFactor * m.tolerance.rms);
     section += section_of(tensor.name, m);

@@ -11,7 +11,7 @@ namespace kbench::generator {
 namespace fs = std::filesystem;
 namespace {
 
-// What differed, or nothing.
+// What differed or, where it was put right, what was done; or nothing.
 std::string write_file(const fs::path& path, const std::string& text, bool check) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream now;
@@ -25,6 +25,7 @@ std::string write_file(const fs::path& path, const std::string& text, bool check
     if (!out) throw std::runtime_error(path.string() + ": cannot be written");
     fs::permissions(path, path.extension() == ".sh" ? fs::perms(0755) : fs::perms(0644));
   }
+  if (!check) return path.string() + (file ? ": changed" : ": new");
   return path.string() + (file ? ": differs" : ": is missing");
 }
 
@@ -39,7 +40,7 @@ std::vector<std::string> write(const std::string& folder, const std::map<std::st
   }
   std::sort(strangers.begin(), strangers.end());
   for (const std::string& path : strangers) {
-    differs.push_back(path + ": is not generated");
+    differs.push_back(path + (check ? ": is not generated" : ": removed, it is not generated"));
     if (!check) fs::remove(path);
   }
   for (const auto& [name, text] : files)
@@ -64,7 +65,8 @@ std::vector<std::string> write_rest(const std::string& root, const std::vector<D
   }
   std::sort(strangers.begin(), strangers.end());
   for (const fs::path& path : strangers) {
-    differs.push_back(path.string() + ": is of no task in catalog/");
+    differs.push_back(path.string() +
+                      (check ? ": is of no task in catalog/" : ": removed, it is of no task in catalog/"));
     if (!check) fs::remove_all(path);
   }
   if (const std::string fault = write_file(tasks / "CATALOG.json", catalog_json(root, all), check); !fault.empty())

@@ -1,4 +1,7 @@
 // The linter: a sound task passes, and each way to be unsound is found.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -88,6 +91,44 @@ TEST_CASE("a task without a tolerance counts as measured only when precision was
   REQUIRE(definition.precision);
   CHECK(definition.precision->tensors.empty());
   CHECK_THAT(definition.precision->conditions, Contains("cpu"));
+}
+
+TEST_CASE("precision takes no implementation that leaves its output to another, or differs as nothing would") {
+  const auto refused = [](const std::string& header) {
+    const Root root(kLarge, header);
+    try {
+      measure_precision(root.path(), "family/twice", false);
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refused(kHeader).empty());
+  CHECK_THAT(refused(with(kHeader, "a.y[i] = a.x[i] + a.x[i]", "(void)i")), Contains("y: "));  // reference's left there
+  CHECK_THAT(refused(with(kHeader, "a.y[i] = a.x[i] + a.x[i]", "a.y[i] = -a.x[i]")),
+             Contains("y: a tolerance of four floors would let zeros pass"));
+}
+
+TEST_CASE("a header's function that crashes is named") {
+  const Root root(kLarge, with(kHeader, "a.y[i] = a.x[i] + a.x[i]", "a.y[i + (1ll << 40)] = a.x[i]"));
+  int said[2];
+  REQUIRE(pipe(said) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(said[1], STDERR_FILENO);
+    tell_crashes();
+    measure_precision(root.path(), "family/twice", false);
+    _exit(0);
+  }
+  close(said[1]);
+  std::string text;
+  char some[256];
+  for (ssize_t n; (n = read(said[0], some, sizeof some)) > 0;) text.append(some, static_cast<std::size_t>(n));
+  close(said[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK_THAT(text, Contains("crashed (memory) in a function of catalog/family/twice.h\n"));
 }
 
 TEST_CASE("a tolerance that lets anything pass is found") {

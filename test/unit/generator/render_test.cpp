@@ -10,6 +10,7 @@
 using namespace kbench;
 using namespace kbench::generator;
 using Catch::Matchers::Contains;
+using Catch::Matchers::Equals;
 namespace fs = std::filesystem;
 
 namespace {
@@ -92,7 +93,8 @@ TEST_CASE("a folder is written once, checked, and mended") {
   const std::map<std::string, std::string> files{{"a.txt", "1\n"}, {"b/c.sh", "2\n"}};
   CHECK(write(folder, files, true).size() == 2);
   CHECK(!fs::exists(folder));
-  CHECK(write(folder, files, false).size() == 2);
+  CHECK_THAT(write(folder, files, false),
+             Equals(std::vector<std::string>{folder + "/a.txt: new", folder + "/b/c.sh: new"}));
   CHECK(write(folder, files, true).empty());
   CHECK((fs::status(folder + "/b/c.sh").permissions() & fs::perms::owner_exec) != fs::perms::none);
   std::ofstream(folder + "/b/more") << "x";
@@ -101,7 +103,9 @@ TEST_CASE("a folder is written once, checked, and mended") {
   REQUIRE(differs.size() == 2);
   CHECK_THAT(differs[0], Contains("b/more: is not generated"));
   CHECK_THAT(differs[1], Contains("a.txt: differs"));
-  write(folder, files, false);
+  CHECK_THAT(
+      write(folder, files, false),
+      Equals(std::vector<std::string>{folder + "/b/more: removed, it is not generated", folder + "/a.txt: changed"}));
   CHECK(write(folder, files, true).empty());
   CHECK(!fs::exists(folder + "/b/more"));
 }
