@@ -63,6 +63,8 @@ void add_queue(std::vector<Option>& all) {
 void add_http(std::vector<Option>& all) {
   all.push_back(size("http.header_bytes_max", PLACE(http.header_bytes_max), kKiB, kMiB,
                      "All headers of a request; more is a 431."));
+  all.push_back(number("http.header_fields_max", PLACE(http.header_fields_max), 8, 10'000,
+                       "Header fields of a request; more is a 431."));
   all.push_back(
       size("http.body_bytes_max", PLACE(http.body_bytes_max), kKiB, kGiB, "The body of a request; more is a 413."));
   all.push_back(size("http.bodies_bytes_max", PLACE(http.bodies_bytes_max), kKiB, 64 * kGiB,

@@ -18,6 +18,7 @@ namespace kbench::http {
 
 struct Limits {  // each in the config reference
   std::size_t header_bytes_max = 16 * 1024;
+  int header_fields_max = 100;
   std::size_t body_bytes_max = 16 * 1024 * 1024;
   std::size_t bodies_bytes_max = 256 * 1024 * 1024;  // of all requests being received or handled; past it 503
   int connections_max = 12'000;

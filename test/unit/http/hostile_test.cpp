@@ -129,10 +129,52 @@ TEST_CASE("headers without end: refused at the limit, as one line, as many, and 
   RawClient line(f.port);
   line.send("GET /" + std::string(5000, 'x'));
   CHECK(status_of(line.answer(kPatience)) == 431);
-  std::string many = "GET /ping HTTP/1.1\r\nHost: h\r\n";  // as many as fit are no harm
-  while (many.size() < 4000) many += "a:\r\n";
-  CHECK(status_of(f.ask(many + "\r\n")) == 200);
   CHECK(resident_bytes() - before < kOverhead * (16 << 20));
+}
+
+TEST_CASE("a header has so many fields and no more, in however many pieces it comes") {
+  const Fixture f;
+  const int most = Fixture::patient().header_fields_max;
+  for (const std::size_t piece_bytes : {std::size_t{1}, std::size_t{7}, std::size_t{4096}}) {
+    for (const int fields : {most, most + 1}) {
+      INFO(fields << " fields in pieces of " << piece_bytes);
+      std::string request = "GET /ping HTTP/1.1\r\nHost: h\r\n";
+      for (int i = 1; i < fields; ++i) request += "a:\r\n";
+      request += "\r\n";
+      // What follows is not of this header.
+      request += post("Content-Length: 400\r\n", std::string(400, '\n'));
+      RawClient client(f.port);
+      for (std::size_t at = 0; at < request.size(); at += piece_bytes) client.send(request.substr(at, piece_bytes));
+      CHECK(status_of(client.answer(kPatience)) == (fields == most ? 200 : 431));
+    }
+  }
+}
+
+TEST_CASE("a crowd with small fields costs what its bytes cost") {
+  constexpr int kClients = 1000;
+  REQUIRE(connections_possible(3 * kClients) >= 2 * kClients + 200);
+  auto limits = Fixture::patient();
+  limits.header_bytes_max = Limits().header_bytes_max;
+  const Fixture f(limits);
+  const long before = resident_bytes();
+  std::string begin = "GET /ping HTTP/1.1\r\nHost: h\r\n", over = begin, just = begin;
+  while (over.size() < limits.header_bytes_max - 8) over += "a:\r\n";
+  for (int i = 2; i < limits.header_fields_max; ++i) just += "a:\r\n";
+  just += "b: " + std::string(limits.header_bytes_max - just.size() - 8, 'c');
+  std::vector<RawClient> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.emplace_back(f.port);
+    clients.back().send(i % 2 == 0 ? over : just);
+  }
+  CHECK(f.alive());
+  const long each = (resident_bytes() - before) / kClients;
+  INFO(each << " bytes a connection");
+  CHECK(each < kOverhead * 64 * 1024);
+  for (int i = 0; i < kClients; i += 2) CHECK(status_of(clients[static_cast<std::size_t>(i)].answer(kPatience)) == 431);
+  for (int i = 1; i < kClients; i += 2) {
+    clients[static_cast<std::size_t>(i)].send("\r\n\r\n");
+    CHECK(status_of(clients[static_cast<std::size_t>(i)].answer(kPatience)) == 200);
+  }
 }
 
 TEST_CASE("chunk extensions and trailers without end are refused, whatever memory the server has") {
