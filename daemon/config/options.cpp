@@ -69,6 +69,9 @@ void add_http(std::vector<Option>& all) {
       size("http.body_bytes_max", PLACE(http.body_bytes_max), kKiB, kGiB, "The body of a request; more is a 413."));
   all.push_back(size("http.bodies_bytes_max", PLACE(http.bodies_bytes_max), kKiB, 64 * kGiB,
                      "The bodies of all requests that are being received or handled; past it requests get a 503."));
+  all.push_back(size("http.answers_bytes_max", PLACE(http.answers_bytes_max), kMiB, 64 * kGiB,
+                     "The large answers that clients are taking, together; past it requests for one get a 503. At "
+                     "least grader.details_bytes_max."));
   all.push_back(number("http.connections_max", PLACE(http.connections_max), 1, 1'000'000, "Open connections."));
   all.push_back(number("http.streams_max", PLACE(http.streams_max), 1, 1'000'000, "Open event streams."));
   all.push_back(
@@ -169,6 +172,8 @@ std::vector<std::string> contradictions(const Config& config) {
   require(work.size() <= kWorkFolderMax, "grader.work_folder: " + work +
                                              " is longer than 60 bytes, too long for the sockets in it; "
                                              "set it, or a shorter data.folder");
+  require(config.http.answers_bytes_max >= config.grader.details_bytes_max,
+          "http.answers_bytes_max: less than grader.details_bytes_max, so that the largest could not be fetched");
   require(config.submissions.page_default <= config.submissions.page_max,
           "submissions.page_default: greater than submissions.page_max");
   require(config.store.retry_delay <= config.store.retry_delay_max,

@@ -38,6 +38,8 @@ inline constexpr auto kSweep = std::chrono::milliseconds(250);
 inline constexpr auto kLinger = std::chrono::milliseconds(1000);
 inline constexpr std::size_t kLingerBytesMax = 4 * 1024 * 1024;
 inline constexpr std::size_t kIdleBufferBytesMax = 4096;
+// An answer no longer than that counts as part of its connection: /healthz is answered whatever others do not take.
+inline constexpr std::size_t kSmallAnswerBytes = 4096;
 inline constexpr std::size_t kReadBytesMax = 65'536;  // at a time
 inline constexpr int kRefusalsMax = 64;  // connections being told 503 at a time; more are closed without a word
 inline constexpr std::string_view kNoBody;
@@ -114,7 +116,7 @@ class AsioServer final : public Server {
   Task<error_code> receive_header(Connection& c, Parser& parser, bool& folded);
   Task<std::optional<Response>> receive_body(Connection& c, Parser& parser, Incoming& in, Share<std::size_t>& bodies);
   std::optional<Response> admit(const Parser& parser, Incoming& in);
-  Response handled(const Incoming& in);
+  Response handled(const Incoming& in, Share<std::size_t>& answers);
   Task<void> stream(Shard& shard, std::shared_ptr<Connection> connection, Response& response, bool http10);
   Task<bool> send(Connection& c, std::string_view head, std::string_view body);
   Task<void> linger(Connection& c);
@@ -124,7 +126,7 @@ class AsioServer final : public Server {
   std::function<std::optional<std::string>(std::string_view)> check_;
   std::atomic<bool> stopping_{false}, forced_{false};
   std::atomic<int> connections_{0}, streams_{0}, refusals_{0};
-  std::atomic<std::size_t> bodies_bytes_{0};
+  std::atomic<std::size_t> bodies_bytes_{0}, answers_bytes_{0};
   std::mutex stop_mutex_;
   std::condition_variable ended_;
   bool stopped_ = false;

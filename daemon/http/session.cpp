@@ -122,7 +122,7 @@ bool pull(const Stream& stream, std::pair<std::string, bool>& pulled) {
 Task<bool> AsioServer::serve_one(Shard& shard, std::shared_ptr<Connection> connection) {
   auto& c = *connection;
   Incoming in;
-  Share<std::size_t> bodies{bodies_bytes_};
+  Share<std::size_t> bodies{bodies_bytes_}, answers{answers_bytes_};
   Share<int> streams{streams_};
   auto answer = co_await receive(c, in, bodies);
   if (!in.heard) co_return false;
@@ -131,7 +131,7 @@ Task<bool> AsioServer::serve_one(Shard& shard, std::shared_ptr<Connection> conne
     c.deadline = kNever;
     auto& pool = in.route->work == Work::quick ? quick_ : pool_;
     co_await asio::post(asio::bind_executor(pool.get_executor(), kAwait));
-    answer = handled(in);
+    answer = handled(in, answers);
     co_await asio::post(c.socket.get_executor(), kAwait);
   }
   in.request.body = std::string();
@@ -281,9 +281,12 @@ std::optional<Response> AsioServer::admit(const Parser& parser, Incoming& in) tr
   return problem(fault);
 }
 
-Response AsioServer::handled(const Incoming& in) {
+Response AsioServer::handled(const Incoming& in, Share<std::size_t>& answers) {
   try {
-    return in.route->handler(in.request);
+    auto answer = in.route->handler(in.request);
+    const auto bytes = answer.body.size();
+    if (bytes <= kSmallAnswerBytes || answers.grow(bytes, limits_.answers_bytes_max)) return answer;
+    throw Problem{503, "too-many-answers", "too many large answers are being taken", "Come back.", "", 5};
   } catch (const Problem& fault) {
     return problem(fault);
   } catch (const std::exception& e) {

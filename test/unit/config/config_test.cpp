@@ -191,6 +191,8 @@ repetition = "1500 ms"
 TEST_CASE("options that do not go together are told, too") {
   CHECK_THAT(errors_of("[queue]\nlease = \"1 s\"\n[grader]\nrenew_every = \"500 ms\"").at(0),
              Contains("k.toml: queue.lease: "));
+  CHECK_THAT(errors_of("[http]\nanswers_bytes_max = \"31 MiB\"").at(0), Contains("http.answers_bytes_max: "));
+  CHECK(errors_of("[http]\nanswers_bytes_max = \"32 MiB\"").empty());
   const auto errors = errors_of("[data]\nfolder = \"/" + std::string(70, 'x') +
                                 "\"\n[submissions]\npage_default = 300\n[grader]\nuid_first = 190500\n");
   REQUIRE(errors.size() == 3);

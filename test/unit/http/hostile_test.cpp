@@ -28,9 +28,12 @@ constexpr long kOverhead = 8;  // of a sanitizer's own books
 constexpr long kOverhead = 1;
 #endif
 
+constexpr std::size_t kLargeBytes = 8 << 20;  // more than sockets' buffers take
+
 struct Fixture {
   explicit Fixture(const Limits& limits = patient()) : server(Server::create(limits)) {
     server->route("GET", "/ping", Access::open, [](const Request&) { return text("pong"); }, Work::quick);
+    server->route("GET", "/large", Access::open, [](const Request&) { return text(std::string(kLargeBytes, 'x')); });
     server->route("POST", "/echo", Access::open, [this](const Request& r) {
       ++handled;
       return text("|" + r.body + "|");
@@ -242,6 +245,36 @@ TEST_CASE("bodies that are announced and never come cost their connection only")
   const long each = (resident_bytes() - before) / 200;
   INFO(each << " bytes a connection");
   CHECK(each < kOverhead * 128 * 1024);  // 16 MiB times 200 were announced
+}
+
+TEST_CASE("answers that nobody takes are bounded all together, and small ones go on") {
+  auto limits = Fixture::patient();
+  limits.answers_bytes_max = 3 * kLargeBytes;
+  const Fixture f(limits);
+  const std::string large = "GET /large HTTP/1.1\r\nHost: h\r\n\r\n";
+  std::vector<RawClient> lazy;
+  for (int i = 0; i < 3; ++i) {
+    lazy.emplace_back(f.port, 4096);
+    lazy.back().send(large);
+    CHECK(lazy.back().until("\r\n\r\n", kPatience).starts_with("HTTP/1.1 200"));
+  }
+  const long before = resident_bytes();
+  for (int i = 0; i < 20; ++i) {
+    lazy.emplace_back(f.port, 4096);
+    lazy.back().send(large);
+    const auto refused = lazy.back().answer(kPatience);
+    CHECK(status_of(refused) == 503);
+    CHECK(refused.find("Retry-After: ") != std::string::npos);
+  }
+  CHECK(resident_bytes() - before < kOverhead * (32 << 20));
+  CHECK(f.alive());
+  CHECK(lazy[0].answer(kPatience).size() > kLargeBytes);
+  int status = 0;
+  for (int tries = 0; tries < 1000 && status != 200; ++tries) {  // the server may learn of it a moment later
+    status = status_of(f.ask(large));
+    std::this_thread::sleep_for(5ms);
+  }
+  CHECK(status == 200);
 }
 
 TEST_CASE("requests that come faster than their answers are taken wait in the client") {
