@@ -22,9 +22,9 @@ struct Limits {  // each in the config reference
   std::size_t body_bytes_max = 16 * 1024 * 1024;
   std::size_t bodies_bytes_max = 256 * 1024 * 1024;   // of all requests being received or handled; past it 503
   std::size_t answers_bytes_max = 256 * 1024 * 1024;  // of all large answers being taken; past it 503
-  int connections_max = 12'000;
-  int streams_max = 2'000;                         // open event streams
-  std::chrono::milliseconds idle_timeout{75'000};  // between two requests of a connection
+  int connections_max = 12'000;                       // past it the one idle longest gives way; 503 when none is idle
+  int streams_max = 2'000;                            // open event streams
+  std::chrono::milliseconds idle_timeout{75'000};     // between two requests of a connection
   std::chrono::milliseconds request_timeout{
       30'000};  // from a request's first byte to its last; and for the client to take the answer
   std::chrono::milliseconds stream_heartbeat{15'000};

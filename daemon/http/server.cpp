@@ -7,6 +7,23 @@
 
 namespace kbench::http {
 
+bool IdleLine::evict() {
+  std::shared_ptr<Connection> longest;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (all_.empty()) return false;
+    auto& [connection, place] = all_.front();
+    longest = connection->shared_from_this();  // its coroutine, which holds it, does not end before it has left
+    place->held_ = false;
+    all_.pop_front();
+  }
+  asio::post(longest->socket.get_executor(), [longest] {
+    error_code ignored;
+    longest->socket.cancel(ignored);
+  });
+  return true;
+}
+
 std::uint16_t AsioServer::listen(const std::string& address, std::uint16_t port) {
   for (int i = 0; i < limits_.io_threads; ++i) shards_.push_back(std::make_unique<Shard>());
   try {
@@ -62,7 +79,8 @@ Task<void> AsioServer::accept() {
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof kUnacknowledgedMs);
-    const bool refused = connections_ >= limits_.connections_max;
+    // Whoever says nothing gives way; a request or a stream never does.
+    const bool refused = connections_ >= limits_.connections_max && !idle_.evict();
     if (refused && refusals_ >= kRefusalsMax) continue;
     ++(refused ? refusals_ : connections_);
     auto connection = std::make_shared<Connection>(std::move(socket));
@@ -92,7 +110,7 @@ Task<void> AsioServer::serve(Shard& shard, std::shared_ptr<Connection> connectio
   try {
     if (refused) {
       const auto full =
-          problem({503, "too-many-connections", "too many connections", "Close idle ones, or come back.", "", 5});
+          problem({503, "too-many-connections", "too many connections with a request under way", "Come back.", "", 5});
       Manner manner;
       manner.keep_alive = false;
       const auto head = head_of(full, manner);

@@ -10,6 +10,7 @@
 #include <boost/asio.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <condition_variable>
+#include <list>
 #include <mutex>
 #include <thread>
 #include <unordered_set>
@@ -45,7 +46,7 @@ inline constexpr int kRefusalsMax = 64;  // connections being told 503 at a time
 inline constexpr std::string_view kNoBody;
 inline constexpr int kUnacknowledgedMs = 60'000;  // a peer that acknowledges nothing for so long is gone
 
-struct Connection {
+struct Connection : std::enable_shared_from_this<Connection> {
   explicit Connection(Socket s) : socket(std::move(s)), alarm(socket.get_executor()) {}
   Socket socket;
   beast::flat_buffer buffer;
@@ -54,6 +55,41 @@ struct Connection {
   bool idle = true;  // nothing is lost when it is cut off now
   bool expired = false, peer_gone = false;
   char scratch[64];  // what a streaming client sends is dropped here
+};
+
+// The connections between two requests, the one idle longest first. For any thread.
+class IdleLine {
+ public:
+  // A connection's place in it, for as long as it is idle.
+  class Place {
+   public:
+    Place(IdleLine& line, Connection& c) : line_(line) {
+      const std::scoped_lock lock(line.mutex_);
+      self_ = line.all_.insert(line.all_.end(), {&c, this});
+    }
+    ~Place() { leave(); }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    // False: another has got its room, and it has to end.
+    bool leave() {
+      const std::scoped_lock lock(line_.mutex_);
+      if (!std::exchange(held_, false)) return false;
+      line_.all_.erase(self_);
+      return true;
+    }
+
+   private:
+    friend IdleLine;
+    IdleLine& line_;
+    std::list<std::pair<Connection*, Place*>>::iterator self_;
+    bool held_ = true;
+  };
+  // Ends the connection that has been idle longest. False: none is idle.
+  bool evict();
+
+ private:
+  std::mutex mutex_;
+  std::list<std::pair<Connection*, Place*>> all_;
 };
 
 struct Shard {                                  // one I/O thread
@@ -125,6 +161,7 @@ class AsioServer final : public Server {
   Router router_;
   std::function<std::optional<std::string>(std::string_view)> check_;
   std::atomic<bool> stopping_{false}, forced_{false};
+  IdleLine idle_;
   std::atomic<int> connections_{0}, streams_{0}, refusals_{0};
   std::atomic<std::size_t> bodies_bytes_{0}, answers_bytes_{0};
   std::mutex stop_mutex_;

@@ -162,8 +162,9 @@ Task<std::optional<Response>> AsioServer::receive(Connection& c, Incoming& in, S
     c.expired = false;
     c.deadline = Clock::now() + limits_.idle_timeout;
     if (stopping_) co_return std::nullopt;
+    IdleLine::Place place(idle_, c);
     auto [ec] = co_await c.socket.async_wait(Socket::wait_read, kTry);
-    if (ec || c.expired || stopping_) co_return std::nullopt;
+    if (!place.leave() || ec || c.expired || stopping_) co_return std::nullopt;
   }
   c.idle = false;
   c.expired = false;

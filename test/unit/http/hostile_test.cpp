@@ -38,6 +38,11 @@ struct Fixture {
       ++handled;
       return text("|" + r.body + "|");
     });
+    server->route("GET", "/gate", Access::open, [this](const Request&) {
+      ++handled;
+      gate.wait(false);
+      return text("through");
+    });
     server->route("GET", "/stream", Access::open, [this](const Request&) {
       Response r;
       r.content_type = "text/event-stream";
@@ -72,7 +77,17 @@ struct Fixture {
     ~Place() { --count; }
     std::atomic<int>& count;
   };
-  std::atomic<int> streams{0};  // open ones
+  std::atomic<int> streams{0};    // open ones
+  std::atomic<bool> gate{false};  // /gate is answered once it is true
+  void open_gate() {
+    gate = true;
+    gate.notify_all();
+  }
+  // Until so many requests of /gate and /echo are being handled, or were.
+  bool handling(int count) const {
+    for (int tries = 0; tries < 12'000 && handled < count; ++tries) std::this_thread::sleep_for(5ms);
+    return handled == count;
+  }
   std::unique_ptr<Server> server;
   std::uint16_t port = 0;
   std::atomic<int> handled{0};
@@ -107,6 +122,43 @@ TEST_CASE("ten thousand idle connections cost little and nobody else anything") 
   CHECK(each < kOverhead * 16 * 1024);
   CHECK(crowd.ask() == count);
   CHECK(f.alive());
+}
+
+TEST_CASE("silent connections shut nobody out: the one idle longest gives way, requests and streams never do") {
+  auto limits = Fixture::patient();
+  limits.connections_max = 5;
+  limits.stream_heartbeat = 100ms;
+  Fixture f(limits);
+  const std::string ping = "GET /ping HTTP/1.1\r\nHost: h\r\n\r\n";
+  RawClient begun(f.port), waiting(f.port), stream(f.port), first(f.port), second(f.port);
+  begun.send(ping.substr(0, 10));
+  waiting.send("GET /gate HTTP/1.1\r\nHost: h\r\n\r\n");
+  stream.send("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n");
+  CHECK(f.handling(1));
+  CHECK(stream.until(":\n\n", kPatience).find("200 OK") != std::string::npos);
+  for (auto* client : {&second, &first}) {
+    client->send(ping);
+    CHECK(body_of(client->answer(kPatience)) == "pong");
+  }
+  RawClient third(f.port);
+  third.send(ping);
+  CHECK(body_of(third.answer(kPatience)) == "pong");
+  CHECK(second.closed(kPatience));  // before `first`, which came first but was served last
+  first.send(ping.substr(0, 10));
+  third.send(ping.substr(0, 10));
+  std::this_thread::sleep_for(100ms);
+  RawClient extra(f.port);
+  extra.send(ping);
+  const auto refused = extra.answer(kPatience);
+  CHECK(status_of(refused) == 503);
+  CHECK(refused.find("Retry-After: ") != std::string::npos);
+  for (auto* client : {&begun, &first, &third}) {
+    client->send(ping.substr(10));
+    CHECK(body_of(client->answer(kPatience)) == "pong");
+  }
+  f.open_gate();
+  CHECK(body_of(waiting.answer(kPatience)) == "through");
+  CHECK(f.streams == 1);
 }
 
 TEST_CASE("headers without end: refused at the limit, as one line, as many, and before the first line's end") {

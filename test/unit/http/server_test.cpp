@@ -281,7 +281,7 @@ TEST_CASE("a client that does not take its answer is dropped") {
   CHECK(lazy.until("never").size() < 8U << 20);
 }
 
-TEST_CASE("a thousand idle connections; one too many is told so") {
+TEST_CASE("a thousand idle connections; for one too many the one idle longest gives way") {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = std::min<rlim_t>(files.rlim_max, 8192);
@@ -298,14 +298,13 @@ TEST_CASE("a thousand idle connections; one too many is told so") {
     CHECK(body_of(last.answer()) == "pong");
     RawClient extra(f.port);
     extra.send(get("/ping"));
-    const auto answer = extra.answer();
-    CHECK(status_of(answer) == 503);
-    CHECK(has(answer, "Retry-After: "));
+    CHECK(body_of(extra.answer()) == "pong");
+    CHECK(idle[0].closed());
   }
   for (auto& client : idle) client.send(get("/ping"));
   int served = 0;
   for (auto& client : idle) served += body_of(client.answer()) == "pong";
-  CHECK(served == 1000);
+  CHECK(served == 999);
 }
 
 TEST_CASE("quick handlers do not queue behind slow ones") {
