@@ -75,6 +75,8 @@ void add_http(std::vector<Option>& all) {
   all.push_back(number("http.connections_max", PLACE(http.connections_max), 1, 1'000'000,
                        "Open connections. One more takes the place of the one that has been idle longest; while "
                        "requests are under way on all of them it gets a 503."));
+  all.push_back(number("http.waiting_max", PLACE(http.waiting_max), 1, 1'000'000,
+                       "Requests that wait for one of the handler threads; one more gets a 503."));
   all.push_back(number("http.streams_max", PLACE(http.streams_max), 1, 1'000'000, "Open event streams."));
   all.push_back(
       duration("http.idle_timeout", PLACE(http.idle_timeout), 1s, 1h, "Between two requests of a connection."));

@@ -23,6 +23,7 @@ struct Limits {  // each in the config reference
   std::size_t bodies_bytes_max = 256 * 1024 * 1024;   // of all requests being received or handled; past it 503
   std::size_t answers_bytes_max = 256 * 1024 * 1024;  // of all large answers being taken; past it 503
   int connections_max = 12'000;                       // past it the one idle longest gives way; 503 when none is idle
+  int waiting_max = 4'000;                            // requests waiting for a thread of the pool; past it 503
   int streams_max = 2'000;                            // open event streams
   std::chrono::milliseconds idle_timeout{75'000};     // between two requests of a connection
   std::chrono::milliseconds request_timeout{
@@ -87,7 +88,7 @@ enum class Access : std::uint8_t { open, token };
 using Handler = std::function<Response(const Request&)>;
 // quick: takes microseconds and waits for nothing. Such handlers share few threads, which saves half of a small
 // request's cost (a pool that wakes a thread for each request mostly switches between them) and keeps them from
-// queueing behind slow ones.
+// queueing behind slow ones. A slow handler is not run for a client who has closed its side meanwhile.
 enum class Work : std::uint8_t { slow, quick };
 
 class Server {

@@ -152,6 +152,8 @@ class AsioServer final : public Server {
   Task<error_code> receive_header(Connection& c, Parser& parser, bool& folded);
   Task<std::optional<Response>> receive_body(Connection& c, Parser& parser, Incoming& in, Share<std::size_t>& bodies);
   std::optional<Response> admit(const Parser& parser, Incoming& in);
+  // Nothing when the peer left before its turn came.
+  Task<std::optional<Response>> handle(Connection& c, const Incoming& in, Share<std::size_t>& answers);
   Response handled(const Incoming& in, Share<std::size_t>& answers);
   Task<void> stream(Shard& shard, std::shared_ptr<Connection> connection, Response& response, bool http10);
   Task<bool> send(Connection& c, std::string_view head, std::string_view body);
@@ -162,7 +164,7 @@ class AsioServer final : public Server {
   std::function<std::optional<std::string>(std::string_view)> check_;
   std::atomic<bool> stopping_{false}, forced_{false};
   IdleLine idle_;
-  std::atomic<int> connections_{0}, streams_{0}, refusals_{0};
+  std::atomic<int> connections_{0}, waiting_{0}, streams_{0}, refusals_{0};
   std::atomic<std::size_t> bodies_bytes_{0}, answers_bytes_{0};
   std::mutex stop_mutex_;
   std::condition_variable ended_;

@@ -1,8 +1,10 @@
 // One connection: requests in, answers and event streams out. The only file that knows Beast.
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/beast/http.hpp>
+#include <cerrno>
 
 #include "daemon/http/server_impl.h"
 #include "daemon/http/target.h"
@@ -105,6 +107,13 @@ std::optional<Response> faulted(error_code ec, const Connection& c, Incoming& in
   return problem({408, "too-slow", "the request did not arrive in time", "Send it at once.", ""});
 }
 
+// Whether the peer has closed its side. From any thread, while nothing else is done with the socket.
+bool has_left(Socket& socket) {
+  char next = 0;
+  const auto got = ::recv(socket.native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 // False when it threw.
 bool pull(const Stream& stream, std::pair<std::string, bool>& pulled) {
   try {
@@ -127,13 +136,8 @@ Task<bool> AsioServer::serve_one(Shard& shard, std::shared_ptr<Connection> conne
   auto answer = co_await receive(c, in, bodies);
   if (!in.heard) co_return false;
   const bool refused = answer.has_value();
-  if (!answer) {
-    c.deadline = kNever;
-    auto& pool = in.route->work == Work::quick ? quick_ : pool_;
-    co_await asio::post(asio::bind_executor(pool.get_executor(), kAwait));
-    answer = handled(in, answers);
-    co_await asio::post(c.socket.get_executor(), kAwait);
-  }
+  if (!answer) answer = co_await handle(c, in, answers);
+  if (!answer) co_return false;
   in.request.body = std::string();
   bodies.release();
   if (answer->stream && !in.head_only) {
@@ -280,6 +284,22 @@ std::optional<Response> AsioServer::admit(const Parser& parser, Incoming& in) tr
   return std::nullopt;
 } catch (const Problem& fault) {
   return problem(fault);
+}
+
+Task<std::optional<Response>> AsioServer::handle(Connection& c, const Incoming& in, Share<std::size_t>& answers) {
+  const bool quick = in.route->work == Work::quick;
+  Share<int> waiting{waiting_};
+  if (!quick && !waiting.grow(1, limits_.waiting_max)) {
+    co_return problem({503, "too-busy", "too many requests wait to be handled", "Come back.", "", 5});
+  }
+  c.deadline = kNever;
+  auto& pool = quick ? quick_ : pool_;
+  co_await asio::post(asio::bind_executor(pool.get_executor(), kAwait));
+  waiting.release();
+  std::optional<Response> answer;
+  if (quick || !has_left(c.socket)) answer = handled(in, answers);
+  co_await asio::post(c.socket.get_executor(), kAwait);
+  co_return answer;
 }
 
 Response AsioServer::handled(const Incoming& in, Share<std::size_t>& answers) {

@@ -329,6 +329,54 @@ TEST_CASE("answers that nobody takes are bounded all together, and small ones go
   CHECK(status == 200);
 }
 
+TEST_CASE("so many requests wait to be handled and no more, and quick ones do not wait with them") {
+  auto limits = Fixture::patient();
+  limits.handler_threads = 2;
+  limits.waiting_max = 3;
+  Fixture f(limits);
+  const std::string gate = "GET /gate HTTP/1.1\r\nHost: h\r\n\r\n";
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 2; ++i) {
+    clients.emplace_back(f.port);
+    clients.back().send(gate);
+    CHECK(f.handling(i + 1));
+  }
+  for (int i = 0; i < 4; ++i) {
+    clients.emplace_back(f.port);
+    clients.back().send(gate);
+  }
+  std::this_thread::sleep_for(100ms);
+  CHECK(f.alive());
+  f.open_gate();
+  int through = 0, refused = 0;
+  for (auto& client : clients) {
+    const auto answer = client.answer(kPatience);
+    through += status_of(answer) == 200;
+    refused += status_of(answer) == 503 && answer.find("Retry-After: ") != std::string::npos;
+  }
+  CHECK(through == 5);
+  CHECK(refused == 1);
+}
+
+TEST_CASE("nothing is done for clients who left before their turn") {
+  auto limits = Fixture::patient();
+  limits.handler_threads = 1;
+  Fixture f(limits);
+  const std::string gate = "GET /gate HTTP/1.1\r\nHost: h\r\n\r\n";
+  RawClient first(f.port);
+  first.send(gate);
+  CHECK(f.handling(1));
+  for (int i = 0; i < 20; ++i) {
+    RawClient gone(f.port);
+    gone.send(gate);
+  }
+  std::this_thread::sleep_for(100ms);
+  f.open_gate();
+  CHECK(body_of(first.answer(kPatience)) == "through");
+  CHECK(body_of(f.ask(post("Content-Length: 1\r\n", "x"))) == "|x|");
+  CHECK(f.handled == 2);
+}
+
 TEST_CASE("requests that come faster than their answers are taken wait in the client") {
   const Fixture f;
   const long before = resident_bytes();
