@@ -352,7 +352,6 @@ Task<void> AsioServer::stream(Shard& shard, std::shared_ptr<Connection> connecti
     if (!text.empty() && !co_await send(c, text, kNoBody)) co_return;
     slept_out = false;
     if (more || ended || stopping_ || c.peer_gone || waker->woken) continue;
-    c.deadline = kNever;
     c.alarm.expires_after(limits_.stream_heartbeat);
     auto [ec] = co_await c.alarm.async_wait(kTry);
     slept_out = !ec;
@@ -368,6 +367,7 @@ Task<bool> AsioServer::send(Connection& c, std::string_view head, std::string_vi
   c.deadline = Clock::now() + limits_.request_timeout;
   const std::array<asio::const_buffer, 2> both{asio::buffer(head), asio::buffer(body)};
   auto [ec, bytes] = co_await asio::async_write(c.socket, both, kTry);
+  c.deadline = kNever;  // what comes next may wait for the pool
   co_return !ec && !c.expired;
 }
 

@@ -63,6 +63,15 @@ struct Fixture {
       response.stream = Stream{[]() -> std::pair<std::string, bool> { throw std::runtime_error("lost"); }, [](auto) {}};
       return response;
     });
+    server->route("GET", "/slow", Access::open, [](const Request&) {
+      Response response;
+      response.stream = Stream{[pulls = 0]() mutable {
+                                 if (++pulls == 2) std::this_thread::sleep_for(1500ms);
+                                 return std::pair<std::string, bool>("data: x\n\n", pulls == 3);
+                               },
+                               [](auto) {}};
+      return response;
+    });
     port = server->listen("127.0.0.1", 0);
   }
   static Limits quick() {
@@ -130,6 +139,13 @@ TEST_CASE("a stream whose source fails ends without its last chunk") {
   client.send("GET /throws HTTP/1.1\r\nHost: h\r\n\r\n");
   CHECK(client.closed());
   CHECK_FALSE(has(client.until("x"), "0\r\n\r\n"));
+}
+
+TEST_CASE("a client does not lose its stream because the server is slow with the next piece") {
+  Fixture f;
+  RawClient client(f.port);
+  client.send("GET /slow HTTP/1.1\r\nHost: h\r\n\r\n");
+  CHECK(has(client.until("\r\n0\r\n\r\n"), "\r\n0\r\n\r\n"));
 }
 
 TEST_CASE("streams are bounded, and a client that leaves frees its place at once") {
