@@ -39,7 +39,9 @@ std::uint16_t AsioServer::listen(const std::string& address, std::uint16_t port)
     throw std::runtime_error("cannot listen on " + address + " port " + std::to_string(port) + ": " +
                              e.code().message());
   }
-  asio::co_spawn(shards_[0]->io, accept(), [](std::exception_ptr) {});  // accept() ends by itself and logs
+  asio::co_spawn(shards_[0]->io, accept(), [](const std::exception_ptr& fault) {
+    if (fault) spdlog::critical("http: no more connections are accepted");
+  });
   for (auto& shard : shards_) {
     sweep(*shard);
     shard->thread = std::thread([&io = shard->io] { io.run(); });
@@ -64,29 +66,38 @@ void AsioServer::sweep(Shard& shard) {
   });
 }
 
+// Whatever goes wrong with one connection, the next is accepted: descriptors and memory come back as clients leave.
 Task<void> AsioServer::accept() {
   Timer pause(shards_[0]->io.get_executor());
   for (std::size_t next = 0;; next = (next + 1) % shards_.size()) {
-    auto& shard = *shards_[next];
-    auto [ec, socket] = co_await acceptor_->async_accept(shard.io.get_executor(), kTry);
-    if (stopping_ || ec == asio::error::operation_aborted) co_return;
-    if (ec) {  // out of descriptors, most likely: they come back as clients leave
-      spdlog::warn("http: cannot accept a connection: {}", ec.message());
-      pause.expires_after(std::chrono::milliseconds(100));
-      co_await pause.async_wait(kTry);
-      continue;
+    std::string fault;
+    try {
+      const auto ec = co_await accept_one(*shards_[next]);
+      if (stopping_ || ec == asio::error::operation_aborted) co_return;
+      if (!ec) continue;
+      fault = ec.message();
+    } catch (const std::exception& e) {
+      fault = e.what();
     }
-    error_code ignored;
-    socket.set_option(tcp::no_delay(true), ignored);
-    ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof kUnacknowledgedMs);
-    // Whoever says nothing gives way; a request or a stream never does.
-    const bool refused = connections_ >= limits_.connections_max && !idle_.evict();
-    if (refused && refusals_ >= kRefusalsMax) continue;
-    ++(refused ? refusals_ : connections_);
-    auto connection = std::make_shared<Connection>(std::move(socket));
-    asio::co_spawn(shard.io, serve(shard, std::move(connection), refused),
-                   [](std::exception_ptr) {});  // serve catches all
+    spdlog::warn("http: cannot accept a connection: {}", fault);
+    pause.expires_after(kAcceptPause);
+    co_await pause.async_wait(kTry);
   }
+}
+
+Task<error_code> AsioServer::accept_one(Shard& shard) {
+  auto [ec, socket] = co_await acceptor_->async_accept(shard.io.get_executor(), kTry);
+  if (ec || stopping_) co_return ec;
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof kUnacknowledgedMs);
+  // Whoever says nothing gives way; a request or a stream never does.
+  const bool refused = connections_ >= limits_.connections_max && !idle_.evict();
+  if (refused && refusals_ >= kRefusalsMax) co_return ec;
+  auto connection = std::make_shared<Connection>(std::move(socket), refused ? refusals_ : connections_);
+  asio::co_spawn(shard.io, serve(shard, std::move(connection), refused),
+                 [](std::exception_ptr) {});  // serve catches all
+  co_return ec;
 }
 
 // One connection from its first byte to its last.
@@ -95,17 +106,16 @@ Task<void> AsioServer::serve(Shard& shard, std::shared_ptr<Connection> connectio
     AsioServer& server;
     Shard& shard;
     Connection* connection;
-    std::atomic<int>& counter;
     ~Membership() {
       error_code ignored;
       connection->socket.close(ignored);
       shard.connections.erase(connection);
       const std::scoped_lock lock(server.stop_mutex_);
-      --counter;
+      connection->place.release();
       server.ended_.notify_all();
     }
   };
-  const Membership membership{*this, shard, connection.get(), refused ? refusals_ : connections_};
+  const Membership membership{*this, shard, connection.get()};
   shard.connections.insert(connection.get());
   try {
     if (refused) {

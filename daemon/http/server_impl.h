@@ -10,6 +10,7 @@
 #include <boost/asio.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <condition_variable>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <thread>
@@ -36,6 +37,7 @@ inline constexpr asio::use_awaitable_t<Executor> kAwait;
 inline constexpr auto kTry = asio::as_tuple(kAwait);  // yields (error_code, …) instead of throwing
 inline constexpr auto kNever = Clock::time_point::max();
 inline constexpr auto kSweep = std::chrono::milliseconds(250);
+inline constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 inline constexpr auto kLinger = std::chrono::milliseconds(1000);
 inline constexpr std::size_t kLingerBytesMax = 4 * 1024 * 1024;
 inline constexpr std::size_t kIdleBufferBytesMax = 4096;
@@ -46,11 +48,29 @@ inline constexpr int kRefusalsMax = 64;  // connections being told 503 at a time
 inline constexpr std::string_view kNoBody;
 inline constexpr int kUnacknowledgedMs = 60'000;  // a peer that acknowledges nothing for so long is gone
 
+// A share of a counter, given back at the end of its scope.
+template <class T>
+struct Share {
+  std::atomic<T>& total;
+  T amount = 0;
+  bool grow(T more, T max) {
+    amount += more;
+    if (total.fetch_add(more) + more <= max) return true;
+    release();
+    return false;
+  }
+  void release() { total -= std::exchange(amount, T{}); }
+  ~Share() { release(); }
+};
+
 struct Connection : std::enable_shared_from_this<Connection> {
-  explicit Connection(Socket s) : socket(std::move(s)), alarm(socket.get_executor()) {}
+  Connection(Socket s, std::atomic<int>& counter) : socket(std::move(s)), alarm(socket.get_executor()), place{counter} {
+    place.grow(1, std::numeric_limits<int>::max());
+  }
   Socket socket;
   beast::flat_buffer buffer;
-  Timer alarm;  // a stream's sleep
+  Timer alarm;       // a stream's sleep
+  Share<int> place;  // among all connections
   Clock::time_point deadline = kNever;
   bool idle = true;  // nothing is lost when it is cut off now
   bool expired = false, peer_gone = false;
@@ -100,21 +120,6 @@ struct Shard {                                  // one I/O thread
   std::thread thread;
 };
 
-// A share of a counter, given back at the end of its scope.
-template <class T>
-struct Share {
-  std::atomic<T>& total;
-  T amount = 0;
-  bool grow(T more, T max) {
-    amount += more;
-    if (total.fetch_add(more) + more <= max) return true;
-    release();
-    return false;
-  }
-  void release() { total -= std::exchange(amount, T{}); }
-  ~Share() { release(); }
-};
-
 struct Incoming {
   Request request;
   const Route* route = nullptr;
@@ -144,6 +149,7 @@ class AsioServer final : public Server {
  private:
   void sweep(Shard& shard);
   Task<void> accept();
+  Task<error_code> accept_one(Shard& shard);
   Task<void> serve(Shard& shard, std::shared_ptr<Connection> connection, bool refused);
   Task<bool> serve_one(Shard& shard, std::shared_ptr<Connection> connection);
   // Those with a Response return an answer when there is a fault, nothing when the request is whole or the peer is gone
