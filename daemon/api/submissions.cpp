@@ -73,6 +73,12 @@ http::Response list(Context& context, const http::Request& request) {
     const auto it = request.query.find(name);
     return it == request.query.end() ? std::string() : it->second;
   };
+  // An empty one would filter nothing, which is not what was asked for.
+  for (const char* name : {"task", "submitter", "device", "verdict", "state", "label"}) {
+    if (request.query.count(name) != 0 && asked(name).empty())
+      throw http::Problem{400, "empty-parameter", std::string(name) + " is empty", "Give it a value, or leave it out.",
+                          name};
+  }
   store::ListFilter filter;
   filter.task = asked("task");
   filter.submitter = asked("submitter");
@@ -92,8 +98,8 @@ http::Response list(Context& context, const http::Request& request) {
   }
   if (const auto label = asked("label"); !label.empty()) {
     const auto equals = label.find('=');
-    if (equals == std::string::npos)
-      throw http::Problem{400, "bad-label", "a label without =", "Send label=NAME=VALUE.", "label"};
+    if (equals == std::string::npos || equals == 0)
+      throw http::Problem{400, "bad-label", "a label without a name and =", "Send label=NAME=VALUE.", "label"};
     filter.label_key = label.substr(0, equals);
     filter.label_value = label.substr(equals + 1);
   }

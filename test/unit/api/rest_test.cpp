@@ -208,6 +208,13 @@ TEST_CASE("lists: pages and filters") {
                                                                        {"limit=x", "limit"},
                                                                        {"state=on", "state"},
                                                                        {"label=x", "label"},
+                                                                       {"label=", "label"},
+                                                                       {"label=%3Dx", "label"},
+                                                                       {"state=", "state"},
+                                                                       {"task=", "task"},
+                                                                       {"verdict=", "verdict"},
+                                                                       {"device", "device"},
+                                                                       {"submitter=", "submitter"},
                                                                        {"colour=red", "colour"},
                                                                        {"cursor=rubbish", "cursor"}}) {
     const auto refused = rest.ask("GET", kAll + "?" + query);
