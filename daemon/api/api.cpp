@@ -4,12 +4,12 @@
 #include <openssl/sha.h>
 
 #include <array>
-#include <charconv>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "daemon/api/context.h"
+#include "daemon/api/input.h"
 
 namespace kbench::api {
 namespace {
@@ -76,13 +76,12 @@ store::Submission submission_named(Context& context, const http::Request& reques
 std::int64_t number_in(const std::string& text, const std::string& field, std::int64_t min, std::int64_t max,
                        std::int64_t otherwise) {
   if (text.empty()) return otherwise;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) {
+  const auto value = whole_number(text);
+  if (!value || *value < min || *value > max) {
     throw http::Problem{400, "bad-number", field + " is not a number it can be",
                         "Send a whole number from " + std::to_string(min) + " to " + std::to_string(max) + ".", field};
   }
-  return value;
+  return *value;
 }
 
 std::string time_text(store::Millis at) {

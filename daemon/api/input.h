@@ -1,6 +1,8 @@
 // What a submitter sent, to a submission that may be stored. Pure: reads no store, keeps nothing.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +36,9 @@ class Faults {
   std::vector<http::Fault> all_;
   std::size_t too_large_ = 0;
 };
+
+// The whole text as a decimal number: digits, and a minus before them.
+std::optional<std::int64_t> whole_number(std::string_view text);
 
 // By Content-Type: JSON or multipart/form-data; 415 for any other. Throws http::Problem.
 Draft read_draft(const http::Request& request, const Limits& limits);

@@ -1,4 +1,5 @@
 // The two forms a submission comes in.
+#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -123,13 +124,9 @@ Draft draft_from_form(const http::Request& request, const Limits& limits) {
     } else if (const auto text = texts.find(part.name); text != texts.end()) {
       *text->second = part.content;
     } else if (part.name == "priority") {
-      try {
-        std::size_t end = 0;
-        draft.priority = std::stoll(part.content, &end);
-        if (end != part.content.size()) throw std::invalid_argument("");
-      } catch (const std::logic_error&) {
-        faults.add("priority", "priority is not a whole number", "Send digits.");
-      }
+      const auto number = whole_number(part.content);
+      if (!number) faults.add("priority", "priority is not a whole number", "Send digits.");
+      draft.priority = number.value_or(0);
     } else if (part.name == "label") {
       read_label(draft, part.content, faults);
     } else if (part.name == "file" && part.filename.empty()) {
@@ -158,6 +155,14 @@ void Faults::throw_any() const {
                       first.field,
                       0,
                       all_};
+}
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto* const text_end = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), text_end, value);
+  if (error != std::errc() || end != text_end) return std::nullopt;
+  return value;
 }
 
 Draft read_draft(const http::Request& request, const Limits& limits) {

@@ -258,6 +258,9 @@ TEST_CASE("a form") {
   CHECK(unread(type, part("label", "a") + "--B--").field == "label");
   CHECK(unread(type, part("label", "a=1") + part("label", "a=2") + "--B--").field == "labels[\"a\"]");
   CHECK(unread(type, part("file", "x") + "--B--").field == "file");
-  CHECK(unread(type, part("priority", "1x") + "--B--").field == "priority");
+  for (const char* number : {"1x", " 5", "+5", "5 ", "", "0x5", "5.0", "--5", "9223372036854775808"}) {
+    INFO(number);
+    CHECK(unread(type, part("priority", number) + "--B--").field == "priority");
+  }
   CHECK(unread(type, part("task", "a")).status == 400);
 }
