@@ -80,19 +80,21 @@ ordered_json entry(const Definition& definition, const std::vector<Gpu>& gpus) {
   const auto& devices = problem.devices;
   if (std::find(devices.begin(), devices.end(), "cuda") != devices.end())
     for (const Gpu& gpu : gpus) rooflines[gpu.model] = roofline(problem, gpu);
-  return {{"task", definition.id()},
-          {"title", problem.title},
-          {"version", problem.version},
-          {"hash", problem.hash},
-          {"metric", problem.metric == Metric::tflops ? "TFLOP/s" : "GB/s"},
-          {"gpus", problem.gpus},
-          {"bound", problem.work.bound},
-          {"devices", devices},
-          {"languages", problem.languages},
-          {"keywords", definition.keywords},
-          {"dims", {{"test", shapes_json(problem.test)}, {"graded", shapes_json(problem.graded)}}},
-          {"outputs", outputs},
-          {"roofline_us", rooflines}};
+  ordered_json result = {{"task", definition.id()},
+                         {"title", problem.title},
+                         {"version", problem.version},
+                         {"hash", problem.hash},
+                         {"metric", problem.metric == Metric::tflops ? "TFLOP/s" : "GB/s"},
+                         {"gpus", problem.gpus},
+                         {"bound", problem.work.bound},
+                         {"devices", devices},
+                         {"languages", problem.languages},
+                         {"keywords", definition.keywords},
+                         {"dims", {{"test", shapes_json(problem.test)}, {"graded", shapes_json(problem.graded)}}},
+                         {"outputs", outputs},
+                         {"roofline_us", rooflines}};
+  if (problem.kernels_max > 0) result["rules"] = {{"kernels_max", problem.kernels_max}};
+  return result;
 }
 
 }  // namespace

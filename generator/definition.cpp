@@ -270,15 +270,31 @@ void check_work(TomlReader& reader, const toml::table& work, const Problem& prob
   if (problem.peak_factor < 0) reader.fault("work.peak_factor", "must not be negative", work.get("peak_factor"));
 }
 
+void read_rules(TomlReader& reader, const toml::table& root, Problem& problem) {
+  const toml::table* rules = reader.table(root, "", "rules", false);
+  if (rules == nullptr) return;
+  reader.only(*rules, "rules.", {"kernels_max"});
+  const toml::node* kernels = rules->get("kernels_max");
+  if (kernels == nullptr) return reader.fault("rules.kernels_max", "missing", rules);
+  const std::int64_t most = reader.integer(*kernels, "rules.kernels_max");
+  if (most < 1 || most > kKernelsMax)
+    reader.fault("rules.kernels_max", "must be 1 to " + std::to_string(kKernelsMax), kernels);
+  else if (std::find(problem.devices.begin(), problem.devices.end(), "cuda") == problem.devices.end())
+    reader.fault("rules.kernels_max", "is of the cuda device, which the task lacks", kernels);
+  else
+    problem.kernels_max = static_cast<int>(most);
+}
+
 Definition read(TomlReader& reader, const std::string& id, const toml::table& root, const std::string& header,
                 Tolerances tolerances) {
   Definition definition;
   Problem& problem = definition.problem;
   problem.family = id.substr(0, id.find('/'));
   problem.name = id.substr(id.find('/') + 1);
-  reader.only(root, "",
-              {"title", "version", "metric", "gpus", "op", "distinguishing", "independent", "source", "keywords",
-               "languages", "devices", "dims", "work", "scalars", "tensors", "exceptions", "precision", "lint"});
+  reader.only(
+      root, "",
+      {"title", "version", "metric", "gpus", "op", "distinguishing", "independent", "source", "keywords", "languages",
+       "devices", "dims", "work", "rules", "scalars", "tensors", "exceptions", "precision", "lint"});
   problem.title = reader.text(root, "", "title");
   problem.version = reader.text(root, "", "version");
   definition.op = reader.text(root, "", "op");
@@ -302,6 +318,7 @@ Definition read(TomlReader& reader, const std::string& id, const toml::table& ro
     problem.peak_factor = reader.number(*work, "work.", "peak_factor", 1, false);
     check_work(reader, *work, problem);
   }
+  read_rules(reader, root, problem);
   read_scalars(reader, root, problem);
   for (const toml::table* table : reader.tables(root, "", "tensors", true))
     problem.tensors.push_back(read_tensor(reader, *table, "tensors[" + std::to_string(problem.tensors.size()) + "]."));

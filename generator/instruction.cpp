@@ -169,6 +169,20 @@ std::string languages_text(const Problem& problem) {
   return out;
 }
 
+std::string rules_paragraph(const Problem& problem) {
+  if (problem.kernels_max == 0) return "";
+  const bool one = problem.kernels_max == 1;
+  return "\n\n**But on a GPU a call executes at most " + std::to_string(problem.kernels_max) + " kernel" +
+         (one ? "" : "s") + "**" +
+         (one ? ", which stays on the device until the work is done (a persistent kernel)" : "") +
+         ". Kernels of all streams,\ngraphs and threads of your process count; copies and memsets of the driver do "
+         "not, nor "
+         "does a size's first, untimed call. Besides the\ntimed runs there is one like them whose kernels are counted "
+         "and "
+         "whose outputs are compared. More kernels in a call of it, or none, end\nthe grading as `rule_violation` with "
+         "reward 0.";
+}
+
 }  // namespace
 
 void add_instruction_fields(const Definition& definition, std::map<std::string, std::string>& fields) {
@@ -193,6 +207,8 @@ void add_instruction_fields(const Definition& definition, std::map<std::string, 
   fields["credit_unit"] = problem.metric == Metric::tflops ? "floating-point operations" : "bytes";
   fields["rules_text"] = join(rules, "\n");
   fields["languages_text"] = languages_text(problem);
+  fields["rules_paragraph"] = rules_paragraph(problem);
+  fields["rules_metadata"] = problem.kernels_max == 0 ? "" : "\nkernels_max = " + std::to_string(problem.kernels_max);
 }
 
 }  // namespace kbench::generator

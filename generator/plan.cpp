@@ -92,6 +92,11 @@ std::string scalars_text(const json& task) {
   return text;
 }
 
+std::string rules_text(const json& task) {
+  if (!task.contains("rules")) return "";
+  return "\n[rules]\nkernels_max = " + task.at("rules").at("kernels_max").dump() + "\n";
+}
+
 std::string definition_text(const json& task, const std::string& odd) {
   std::vector<std::string> names;
   for (const auto& [name, value] : task.at("dims").at("tiny").items()) names.push_back(name);
@@ -105,7 +110,7 @@ std::string definition_text(const json& task, const std::string& odd) {
          "\ntest = " + tables(task.at("dims").at("test"), names) +
          "\ngraded = " + tables(task.at("dims").at("graded"), names) + "\n" + odd +
          "\n[work]\nflops = " + quoted(task.at("flops")) + "\nbytes = " + quoted(task.at("bytes")) +
-         "\nbound = " + quoted(task.at("bound")) + "\n" + scalars_text(task) + tensors_text(task);
+         "\nbound = " + quoted(task.at("bound")) + "\n" + rules_text(task) + scalars_text(task) + tensors_text(task);
 }
 
 std::string header_text(const std::string& title) {

@@ -19,6 +19,7 @@ inline constexpr std::size_t kTensorRankMax = 6, kNameMax = 64, kExpressionMax =
 inline constexpr std::size_t kProblemBytesMax = 1 << 20;                // of task.json
 inline constexpr std::int64_t kTensorBytesMax = std::int64_t{1} << 40;  // of one tensor
 inline constexpr int kGpusMax = 8;
+inline constexpr int kKernelsMax = 1000;  // the largest kernels_max
 
 enum class DType : std::uint8_t { f64, f32, bf16, f16, e4m3, e5m2, e8m0, e2m1x2, i8, u8, u16, i32, u32, i64, u64 };
 std::size_t bytes_of(DType dtype);  // of one stored element; e2m1x2 is one byte holding two values
@@ -80,6 +81,7 @@ struct Problem {
   std::vector<Tensor> tensors;  // in the order of the arguments: inputs and in-out, then outputs
   Work work;
   double peak_factor = 1;                 // guard factor on the physical peak; 0 means no guard
+  int kernels_max = 0;                    // kernels that one call may execute on a GPU; 0: any number
   std::vector<Shape> tiny, test, graded;  // tiny has one
   std::map<std::string, std::pair<std::int64_t, std::int64_t>>
       odd;                             // dim -> range, ends included; dims not named: as in test[0]

@@ -243,6 +243,19 @@ void read_arguments(Object& root, Problem& problem) {
   if (!any_judged) root.note("tensors", "no output");
 }
 
+// What a submission must keep to besides being right.
+void read_rules(Object& root, Problem& problem) {
+  const json* value = root.get("rules", false);
+  if (value == nullptr) return;
+  Object object(*value, "rules", root.faults());
+  const double kernels = object.number("kernels_max", 1, true);
+  if (kernels >= 1 && kernels <= kKernelsMax && kernels == std::floor(kernels))
+    problem.kernels_max = static_cast<int>(kernels);
+  else
+    object.note("kernels_max", "must be a whole number from 1 to " + std::to_string(kKernelsMax));
+  object.refuse_unknown_keys();
+}
+
 void read_choices(Object& root, std::string_view key, const std::set<std::string>& admitted,
                   std::vector<std::string>& to) {
   to = root.texts(key, admitted.size());
@@ -272,6 +285,7 @@ Problem read_problem(const json& value, Faults& faults) {
     root.note("metric", "'" + metric + "' is neither TFLOP/s nor GB/s");
   problem.peak_factor = root.number("peak_factor", 1, false);
   if (problem.peak_factor < 0) root.note("peak_factor", "must not be negative");
+  read_rules(root, problem);
   if (const json* work = root.get("work")) {
     Object object(*work, "work", faults);
     problem.work = {object.text("flops"), object.text("bytes"), object.text("bound")};
@@ -286,6 +300,7 @@ Problem read_problem(const json& value, Faults& faults) {
   if (problem.tiny.size() != 1) root.note("tiny", "must hold one shape");
   if (problem.test.empty()) root.note("test", "must hold a shape");
   const bool on_gpu = std::find(problem.devices.begin(), problem.devices.end(), "cuda") != problem.devices.end();
+  if (!on_gpu && problem.kernels_max > 0) root.note("rules.kernels_max", "is of the cuda device, which the task lacks");
   if (on_gpu && problem.graded.empty()) root.note("graded", "must hold a shape, since the task runs on cuda");
   read_odd(root, problem);
   root.refuse_unknown_keys();

@@ -45,7 +45,7 @@ std::string to_json(const Problem& problem) {
   for (const Tensor& tensor : problem.tensors) tensors.push_back(tensor_json(tensor));
   ordered_json odd = ordered_json::object();
   for (const auto& [name, range] : problem.odd) odd[name] = {range.first, range.second};
-  const ordered_json result = {
+  ordered_json result = {
       {"family", problem.family},
       {"name", problem.name},
       {"title", problem.title},
@@ -65,6 +65,8 @@ std::string to_json(const Problem& problem) {
       {"odd", odd},
       {"languages", problem.languages},
       {"devices", problem.devices}};
+  // Left out where there is none: a task without rules means what it meant before there were any.
+  if (problem.kernels_max > 0) result["rules"] = {{"kernels_max", problem.kernels_max}};
   return result.dump(1) + "\n";
 }
 

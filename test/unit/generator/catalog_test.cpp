@@ -56,6 +56,14 @@ TEST_CASE("tasks/ has not drifted from catalog/") {
   CHECK(write_rest(".", all, true).empty());
 }
 
+TEST_CASE("a megakernel is one kernel") {
+  for (const std::string& id : find(".", {})) {
+    if (!id.starts_with("megakernel/")) continue;
+    INFO(id);
+    CHECK(load(".", id).problem.kernels_max == 1);
+  }
+}
+
 TEST_CASE("in every task the independent implementation passes and the control fails") {
   const std::vector<std::string> ids = find(".", {});
   std::vector<std::string> faults(ids.size());

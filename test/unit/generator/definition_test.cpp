@@ -106,6 +106,18 @@ TEST_CASE("a fault names file, line, key and reason") {
       {"bound = \"memory\"", "bound = \"fp32\"", "work.bound: unknown 'fp32'; one of memory, f64, f32"},
       {"bound = \"memory\"", "bound = \"bf16\"", "work.bound: a task in GB/s is bound by memory"},
       {"bound = \"memory\"", "bound = \"memory\"\npeak_factor = -1", "work.peak_factor: must not be negative"},
+      {"bound = \"memory\"\n", "bound = \"memory\"\n[rules]\n", "rules.kernels_max: missing"},
+      {"bound = \"memory\"\n", "bound = \"memory\"\n[rules]\nkernels_max = 0\n",
+       ":23: rules.kernels_max: must be 1 to 1000"},
+      {"bound = \"memory\"\n", "bound = \"memory\"\n[rules]\nkernels_max = 1001\n",
+       "rules.kernels_max: must be 1 to 1000"},
+      {"bound = \"memory\"\n", "bound = \"memory\"\n[rules]\nkernels_max = 1.5\n",
+       "rules.kernels_max: must be an integer"},
+      {"bound = \"memory\"\n", "bound = \"memory\"\n[rules]\nkernels_max = 1\nlaunches = 1\n",
+       "rules.launches: unknown key"},
+      {"[dims]\n", "devices = [\"cpu\"]\nrules = { kernels_max = 1 }\n[dims]\n",
+       "rules.kernels_max: is of the cuda device, which the task lacks"},
+      {"[dims]\n", "rules = 1\n[dims]\n", "rules: must be a table"},
       {"normal(0,1)", "offsets(K-1, 100, cuts)", "cuts need 1 <= n <= total"},
       {"name = \"factor\"", "name = \"x\"", "occurs twice"},
       {"[precision.y]", "[precision.x]", "precision.x: no output of that name has a tolerance"},
@@ -115,6 +127,18 @@ TEST_CASE("a fault names file, line, key and reason") {
   for (const auto& one : cases) {
     INFO(one.to);
     CHECK_THAT(faults(with(kToml, one.from, one.to)), Contains(one.fault) && Contains("catalog/family/twice.toml"));
+  }
+}
+
+TEST_CASE("a rule is part of the meaning, and a task without one means what it did") {
+  const Definition plain = parse("family/twice", "f.toml", kToml, kHeader);
+  CHECK(plain.problem.kernels_max == 0);
+  CHECK(to_json(plain.problem).find("rules") == std::string::npos);
+  for (const int most : {1, kKernelsMax}) {
+    const std::string rules = "bound = \"memory\"\n[rules]\nkernels_max = " + std::to_string(most) + "\n";
+    const Definition ruled = parse("family/twice", "f.toml", with(kToml, "bound = \"memory\"\n", rules), kHeader);
+    CHECK(ruled.problem.kernels_max == most);
+    CHECK(ruled.problem.hash != plain.problem.hash);
   }
 }
 

@@ -50,6 +50,23 @@ TEST_CASE("the private half of the header goes to tests alone") {
   CHECK(files.at("environment/task.json") == files.at("tests/task.json"));
 }
 
+TEST_CASE("a rule stands in every file that is read") {
+  const std::string ruled =
+      sample::with(sample::kToml, "bound = \"memory\"\n", "bound = \"memory\"\n[rules]\nkernels_max = 1\n");
+  const Definition definition = parse("family/twice", "f.toml", ruled, sample::kHeader);
+  const auto files = render(".", definition), plain = render(".", sample_definition());
+  CHECK_THAT(files.at("instruction.md"),
+             Contains("a call executes at most 1 kernel**") && Contains("`rule_violation`"));
+  CHECK_THAT(files.at("task.toml"), Contains("metric = \"GB/s\"\nkernels_max = 1\ngpus_needed"));
+  CHECK_THAT(files.at("tests/task.json"), Contains("\"rules\": {\n  \"kernels_max\": 1\n }"));
+  CHECK_THAT(catalog_json(".", {definition}), Contains("\"kernels_max\": 1"));
+  for (const char* file : {"instruction.md", "task.toml", "tests/task.json"}) {
+    INFO(file);
+    CHECK_THAT(plain.at(file), !Contains("kernels_max") && !Contains("rule_violation"));
+  }
+  CHECK_THAT(catalog_json(".", {sample_definition()}), !Contains("kernels_max"));
+}
+
 TEST_CASE("the stubs build, and the reference in Python computes") {
   const ScratchFolder scratch;
   const std::string folder = scratch.path().string();

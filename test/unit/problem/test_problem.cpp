@@ -71,6 +71,10 @@ TEST_CASE("writing is stable and reading gives it back", "[problem]") {
   CHECK(to_json(problem_from_json(once)) == once);
   json reordered = sound();
   CHECK(to_json(problem_from_json(reordered.dump(7))) == once);
+  reordered["rules"] = {{"kernels_max", kKernelsMax}};
+  const std::string ruled = to_json(problem_from_json(reordered.dump()));
+  CHECK(ruled != once);
+  CHECK(to_json(problem_from_json(ruled)) == ruled);
   CHECK(once.find("pairs\": 4096") == std::string::npos);  // derived dims are not repeated
 }
 
@@ -153,7 +157,21 @@ TEST_CASE("every kind of fault is named with its place", "[problem]") {
   has_fault("/languages", {"rust"}, "languages: 'rust' is not known");
   has_fault("/languages", json::array(), "languages: names none");
   has_fault("/devices", {"tpu"}, "devices: 'tpu' is not known");
+  has_fault("/rules", 1, "rules: must be an object");
+  has_fault("/rules", json::object(), "rules.kernels_max: is missing");
+  has_fault("/rules", {{"kernels_max", 0}}, "rules.kernels_max: must be a whole number from 1 to 1000");
+  has_fault("/rules", {{"kernels_max", kKernelsMax + 1}}, "rules.kernels_max: must be a whole number from 1 to 1000");
+  has_fault("/rules", {{"kernels_max", 1.5}}, "rules.kernels_max: must be a whole number");
+  has_fault("/rules", {{"kernels_max", 1}, {"launches", 1}}, "rules.launches: unknown key");
   has_fault("/extra", 1, "extra: unknown key");
+}
+
+TEST_CASE("a rule of the cuda device needs that device", "[problem]") {
+  json definition = sound();
+  definition["rules"] = {{"kernels_max", 1}};
+  CHECK(problem_from_json(definition.dump()).kernels_max == 1);
+  definition["devices"] = {"cpu"};
+  CHECK_THAT(faults_of(definition), Catch::Contains("rules.kernels_max: is of the cuda device"));
 }
 
 TEST_CASE("the ends of the odd ranges are checked too", "[problem]") {
