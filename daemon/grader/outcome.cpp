@@ -15,9 +15,9 @@ using store::Outcome;
 
 namespace {
 
-constexpr const char* kVerdicts[] = {events::kCorrect,           events::kIncorrect, events::kCompileError,
-                                     events::kRuntimeError,      events::kTimeout,   events::kOutOfMemory,
-                                     events::kIntegrityViolation};
+constexpr const char* kVerdicts[] = {
+    events::kCorrect, events::kIncorrect,   events::kCompileError,       events::kRuntimeError,
+    events::kTimeout, events::kOutOfMemory, events::kIntegrityViolation, events::kRuleViolation};
 
 std::string text_of(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();

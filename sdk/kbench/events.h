@@ -22,9 +22,9 @@ inline constexpr int kEventsMax =
     20'000;  // per attempt; the verifier stops sending progress past it, a reader refuses more
 
 // type                                       further fields
-inline constexpr char kStarted[] = "started";  // version, protocol, device {name, uuid, …}, task, task_hash
-inline constexpr char kPhase[] = "phase";  // phase: compile | reference | calibrate | prepare | measure | compare | odd
-inline constexpr char kCompiled[] = "compiled";      // ok, seconds, log (capped), exit_code
+inline constexpr char kStarted[] = "started";    // version, protocol, device {name, uuid, …}, task, task_hash
+inline constexpr char kPhase[] = "phase";        // phase: compile | reference | calibrate | observe | measure | compare
+inline constexpr char kCompiled[] = "compiled";  // ok, seconds, log (capped), exit_code
 inline constexpr char kCalibrated[] = "calibrated";  // shape, empty_us, writing_us, overhead_us
 inline constexpr char kProgress[] = "progress";      // run, runs, repetition, repetitions
 inline constexpr char kRunDone[] = "run";            // run, reward, shapes: [{name, median_us, …}], checked
@@ -41,5 +41,6 @@ inline constexpr char kRuntimeError[] = "runtime_error";
 inline constexpr char kTimeout[] = "timeout";
 inline constexpr char kOutOfMemory[] = "out_of_memory";
 inline constexpr char kIntegrityViolation[] = "integrity_violation";
+inline constexpr char kRuleViolation[] = "rule_violation";  // right or not, it is not what the task's [rules] ask for
 
 }  // namespace kbench::events

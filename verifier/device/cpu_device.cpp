@@ -53,6 +53,7 @@ class CpuDevice final : public Device {
     return {kNone, kNone, kNone};
   }
   std::uint64_t free_bytes() override { return cpu_free_bytes(); }
+  bool has_kernels() const override { return false; }
 
   std::unique_ptr<Buffer> allocate(std::uint64_t bytes) override { return cpu_private(bytes); }
   std::unique_ptr<SharedBuffer> allocate_shared(std::uint64_t bytes) override { return cpu_shared(bytes); }

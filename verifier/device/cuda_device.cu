@@ -114,6 +114,7 @@ class CudaDevice : public Device {
 
   const Facts& facts() const override { return facts_; }
   Bounds bounds() const override { return {kQuiescenceUsMax, kStretchRatioMax, kStartExcessUsMax}; }
+  bool has_kernels() const override { return true; }
   std::uint64_t free_bytes() override {
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "free memory");

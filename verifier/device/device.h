@@ -138,6 +138,9 @@ class Device {
   virtual const Facts& facts() const = 0;
   virtual Bounds bounds() const = 0;
   virtual std::uint64_t free_bytes() = 0;
+  // Whether work here is kernels, which a worker can be asked to count (Setup::observed): else a rule on their number
+  // does not apply.
+  virtual bool has_kernels() const = 0;
 
   virtual std::unique_ptr<Buffer> allocate(std::uint64_t bytes) = 0;
   virtual std::unique_ptr<SharedBuffer> allocate_shared(std::uint64_t bytes) = 0;

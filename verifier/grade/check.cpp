@@ -63,15 +63,15 @@ void check_run(Session& session, RunRecord& run) {
     const compare::Outcome outcome = compare_call(session, kept.shape, kept.seed, kept.snapshot);
     if (!outcome.equal) {
       throw Finding(events::kIncorrect, "",
-                    "shape " + session.workspace->shapes()[kept.shape].name + ", run " + std::to_string(run.run + 1) +
-                        ", repetition " + std::to_string(kept.repetition + 1) +
-                        (kept.scored ? " (scored): " : " (unscored): ") + outcome.reason);
+                    "shape " + session.workspace->shapes()[kept.shape].name + ", " + run.name() + ", repetition " +
+                        std::to_string(kept.repetition + 1) + (kept.scored ? " (scored): " : " (unscored): ") +
+                        outcome.reason);
     }
     ++run.compared;
     run.max_error = std::max(run.max_error, outcome.max_error);
     run.rms_error = std::max(run.rms_error, outcome.rms_error);
   }
-  if (run.run == 0) check_odd(session, run);
+  if (run.kind == RunKind::timed_odd) check_odd(session, run);
 }
 
 void time_checks(Session& session) {

@@ -70,6 +70,22 @@ json runs_of(const Session& session, const std::vector<RunRecord>& runs) {
   return all;
 }
 
+// How the task's rules were looked at. Calls that are alike are one row.
+json rules_of(const Session& session) {
+  json rules = {{"kernels_max", session.problem.kernels_max}, {"applies", session.device->has_kernels()}};
+  if (!session.observed) return rules;
+  json rows = json::array();
+  std::map<std::pair<int, std::string>, std::size_t> row_of;
+  for (const ObservedCall& call : session.observed->calls) {
+    const auto [found, fresh] = row_of.try_emplace({call.kernels, call.names}, rows.size());
+    if (fresh) rows.push_back({{"first", call.where}, {"calls", 0}, {"kernels", call.kernels}, {"names", call.names}});
+    rows[found->second]["calls"] = rows[found->second]["calls"].get<int>() + 1;
+  }
+  rules["observed"] = std::move(rows);
+  rules["log"] = session.observed->log;
+  return rules;
+}
+
 json task_of(const Problem& p) {
   return {{"family", p.family}, {"name", p.name}, {"version", p.version}, {"hash", p.hash}};
 }
@@ -87,6 +103,7 @@ json details_of(const Session& session) {
        {{"compiler", session.compiled.compiler}, {"seconds", session.compiled.seconds}, {"log", session.compiled.log}}},
       {"seconds", session.seconds}};
   if (session.device) details["device"] = of(session.device->facts());
+  if (session.device && p.kernels_max > 0) details["rules"] = rules_of(session);
   if (!session.workspace) return details;
   json shapes = json::array(), calibration = json::array(), odd = json::array();
   for (std::size_t i = 0; i < session.graded; ++i) {
@@ -147,6 +164,10 @@ void print_table(const Session& session, const std::string& verdict, const std::
     for (const auto& [name, value] : odd.shape.dims) dims += " " + name + "=" + std::to_string(value);
     std::printf("%-16s %s%s%s\n", odd.shape.name.c_str(), odd.passed ? "passed" : "FAILED", dims.c_str(),
                 odd.passed ? "" : (": " + odd.reason).c_str());
+  }
+  if (session.observed && !session.observed->calls.empty()) {
+    const ObservedCall& call = session.observed->calls.back();
+    std::printf("%-16s %d: %s\n", "kernels a call", call.kernels, call.names.c_str());
   }
   std::printf("%s%s%s\n", verdict.c_str(), reason.empty() ? "" : ": ", reason.c_str());
   if (verdict == "correct")

@@ -55,7 +55,7 @@ RunRecord run_once(Session& session, std::size_t& next_plan) {
     const int run = static_cast<int>(next_plan);
     RunRecord record = [&] {
       const Phase phase(session, "measure");
-      return run_worker(session, run, session.plans[next_plan], next_plan == 0);
+      return run_worker(session, run, session.plans[next_plan], next_plan == 0 ? RunKind::timed_odd : RunKind::timed);
     }();
     ++next_plan;
     {
@@ -128,6 +128,7 @@ Verdict run_all(Session& session) {
       const Phase phase(session, "calibrate");
       calibrate(session);
     }
+    observe(session);
     Verdict verdict = measure_all(session);
     session.canary_after_us = session.device->canary();
     return verdict;

@@ -15,8 +15,8 @@ namespace kbench::grade {
 
 inline constexpr char kVersion[] = "0.1.0";
 
-// Infrastructure. cause: submission, task, reference, device, memory, worker, compiler, conditions, calibration, files,
-// image.
+// Infrastructure. cause: submission, task, reference, device, memory, worker, compiler, conditions, calibration,
+// observer, files, image.
 struct GradeFault : std::runtime_error {
   GradeFault(std::string cause_, const std::string& message) : std::runtime_error(message), cause(std::move(cause_)) {}
   std::string cause;
@@ -27,7 +27,8 @@ struct Finding : std::runtime_error {
   Finding(std::string verdict_, std::string rule_, const std::string& reason)
       : std::runtime_error(reason), verdict(std::move(verdict_)), rule(std::move(rule_)) {}
   std::string verdict;
-  std::string rule;  // of an integrity_violation: guard_write, late_write, protocol, interference; else empty
+  std::string rule;  // of an integrity_violation: guard_write, late_write, protocol, interference; of a
+                     // rule_violation: kernels_max; else empty
 };
 
 struct Deadlines {  // seconds

@@ -20,28 +20,31 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 // One run, as it goes.
 class Run {
  public:
-  Run(Session& session, int run, const measure::RunPlan& plan)
+  Run(Session& session, int run, const measure::RunPlan& plan, RunKind kind)
       : session_(session), work_(*session.workspace), plan_(plan), used_(session.workspace->shapes().size()) {
     record_.run = run;
+    record_.kind = kind;
   }
 
-  RunRecord measure(bool with_odd) {
+  RunRecord measure() {
     const bool python = session_.python();
+    protocol::Setup setup = work_.setup();
+    setup.observed = record_.kind == RunKind::observed ? 1 : 0;
     RunningWorker worker(session_, session_.options.uid_base + kUidFirstRun + static_cast<uid_t>(record_.run),
-                         python ? Host::python : Host::native, session_.artefact, "", work_.setup());
+                         python ? Host::python : Host::native, session_.artefact, "", setup);
     const Deadlines& deadlines = session_.options.deadlines;
     worker.await_ready(python ? deadlines.load_python : deadlines.load);
     for (std::size_t shape = 0; shape < session_.graded; ++shape) prepare(worker, shape, plan_.prepare[shape]);
     for (const measure::Planned& planned : plan_.repetitions) repeat(worker, planned);
     check_late_write();
-    if (with_odd) odd_shapes(worker);
+    if (record_.kind == RunKind::timed_odd) odd_shapes(worker);
     record_.log = worker.end();
     return std::move(record_);
   }
 
  private:
   std::string where(std::size_t shape, const std::string& what) const {
-    return "shape " + work_.shapes()[shape].name + ", run " + std::to_string(record_.run + 1) + ", " + what;
+    return "shape " + work_.shapes()[shape].name + ", " + record_.name() + ", " + what;
   }
 
   double prepare_deadline() const {
@@ -110,6 +113,8 @@ class Run {
     const verify::Repetition evidence =
         timed(worker, protocol::Call::run, shape, work_.plan(shape, planned.keys, snapshot),
               session_.options.deadlines.repetition, place);
+    if (record_.kind == RunKind::observed)
+      record_.calls.push_back({place, worker.process().code(), worker.process().text()});
     check_guards(shape, planned.keys.poison, place);
     const std::uint64_t hash = work_.hash(shape, *snapshot);
     last_ = Last{shape, hash, place};
@@ -178,8 +183,8 @@ class Run {
 
 }  // namespace
 
-RunRecord run_worker(Session& session, int run, const measure::RunPlan& plan, bool with_odd) {
-  RunRecord record = Run(session, run, plan).measure(with_odd);
+RunRecord run_worker(Session& session, int run, const measure::RunPlan& plan, RunKind kind) {
+  RunRecord record = Run(session, run, plan, kind).measure();
   record.complaints = session.device->complaints();
   session.note(record.complaints);
   return record;
@@ -205,10 +210,15 @@ void await_conditions(Session& session) {
   }
 }
 
+std::string trusted_library(const Session& session) {
+  const bool cuda = session.device->facts().kind == "cuda";
+  return installed("lib") + (cuda ? "/libkbench_trusted_cuda.so" : "/libkbench_trusted.so");
+}
+
 void calibrate(Session& session) {
   const Workspace& work = *session.workspace;
   const bool cuda = session.device->facts().kind == "cuda";
-  const std::string library = installed("lib") + (cuda ? "/libkbench_trusted_cuda.so" : "/libkbench_trusted.so");
+  const std::string library = trusted_library(session);
   std::vector<std::vector<verify::Repetition>> windows[2];
   for (const Trusted variant : {Trusted::empty, Trusted::writing}) {
     auto& of_variant = windows[static_cast<int>(variant)];

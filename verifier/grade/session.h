@@ -31,9 +31,22 @@ struct Kept {
   const Snapshot* snapshot = nullptr;
 };
 
+// timed_odd: with the odd shapes behind the others. observed: nothing is scored, the kernels of each call are counted.
+enum class RunKind : std::uint8_t { timed, timed_odd, observed };
+
+// What an observed worker said of one call. Made in the submission's process: see docs/threats.md for what it proves.
+struct ObservedCall {
+  std::string where;
+  int kernels = 0;
+  std::string names;  // of kernels, with how often each
+};
+
 // One worker run, as it goes into details.json.
 struct RunRecord {
   int run = 0;  // index of its uid; the first is 0
+  RunKind kind = RunKind::timed;
+  std::string name() const { return kind == RunKind::observed ? "observed run" : "run " + std::to_string(run + 1); }
+  std::vector<ObservedCall> calls;  // of an observed run
   std::vector<measure::Sample> samples;
   std::vector<measure::Keys> keys;     // of each sample
   std::vector<std::uint8_t> repeated;  // whether a sample's outputs had been seen before
@@ -86,6 +99,7 @@ struct Session {
   std::vector<std::set<std::uint64_t>> seen;  // hashes of outputs, by shape
   double measure_seconds_left = 0;
 
+  std::optional<RunRecord> observed;
   std::vector<RunRecord> runs;
   std::vector<RunRecord> voided;
   std::vector<OddResult> odd;
@@ -118,11 +132,18 @@ class Phase {
 // What a call's end says of the submission; where: "shape large, prepare".
 Finding finding_of(process::WorkerProcess& worker, verify::Ended ended, const std::string& where, double deadline_s);
 
+// Of the workers that calibrate and check; see grade/trusted.h.
+std::string trusted_library(const Session& session);
 // Overheads by trusted workers, one a variant. Throws GradeFault.
 void calibrate(Session& session);
+// Where the task's rules limit the kernels of a call and the device has kernels: an untimed run in which they are
+// counted. Throws Finding, also for wrong outputs, and GradeFault("observer") when counting does not work here.
+void observe(Session& session);
+// Throws Finding(rule_violation) for the first call with more kernels, or none.
+void judge_kernels(const std::vector<ObservedCall>& calls, int kernels_max);
 // One life of a worker through all planned repetitions; the worker is dead and its traces are wiped when it returns.
 // Nothing is compared. Throws Finding.
-RunRecord run_worker(Session& session, int run, const measure::RunPlan& plan, bool with_odd);
+RunRecord run_worker(Session& session, int run, const measure::RunPlan& plan, RunKind kind);
 // What was kept against the reference. Throws Finding at the first wrong element of a graded shape.
 void check_run(Session& session, RunRecord& run);
 // One comparison of the reference with itself a shape: its time, and whether reference and rules work at all. Throws

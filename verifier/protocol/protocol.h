@@ -36,8 +36,9 @@ struct FromWorker {
   std::atomic<std::uint32_t> done;  // the epoch just finished; 0 with status ready after set-up
   std::uint32_t status;             // Status
   std::int32_t code;                // kbench_run's return value, or errno/cudaError of the failure
+                                    // done, where kernels are counted: how many the call executed
   float call_us;                    // the worker's own measure; evidence only
-  char text[512];                   // why it failed; printed escaped, never parsed
+  char text[512];                   // why it failed, or the kernels' names; printed escaped, never parsed
 };
 
 // The set-up message, one packet, with the descriptors as SCM_RIGHTS in the order: to_worker page, from_worker page,
@@ -53,6 +54,7 @@ struct Setup {
   std::uint32_t magic, version;
   std::uint32_t device;  // 0 cpu, 1 cuda
   std::uint32_t tensor_count, shape_count;
+  std::uint32_t observed;            // 1: the worker counts the kernels of each call, see FromWorker::code
   SetupTensor tensors[kTensorsMax];  // one buffer a tensor, large enough for every shape
   SetupShape shapes[kShapesMax];
 };

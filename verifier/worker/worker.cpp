@@ -12,6 +12,7 @@
 
 #include "verifier/protocol/futex.h"
 #include "verifier/protocol/packet.h"
+#include "verifier/worker/kernels.h"
 #include "verifier/worker/worker_cuda.h"
 
 using namespace kbench;
@@ -97,6 +98,12 @@ void finish(kbench_worker* w, int code, const char* text) {
     if (result != 0) return say(w, w->epoch, Status::failed, result, 0, worker::cuda_error_name(result));
     us = worker::cuda_marked_us();
   }
+  if (w->setup.observed && code == 0) {
+    char names[sizeof w->from->text];
+    const int kernels = worker::seen_kernels(names, sizeof names);
+    if (kernels < 0) return say(w, w->epoch, Status::failed, 1, 0, "counting kernels: CUPTI no longer tells");
+    return say(w, w->epoch, Status::done, kernels, us, names);
+  }
   say(w, w->epoch, code == 0 ? Status::done : Status::refused, code, us, text);
 }
 
@@ -115,6 +122,8 @@ kbench_worker* kbench_worker_open(int socket) {
   w->to = map_page<const protocol::ToWorker>(fds[0], PROT_READ);
   w->from = map_page<protocol::FromWorker>(fds[1], PROT_READ | PROT_WRITE);
   if (!w->to || !w->from) return fail(w, errno, "mapping a page", strerror(errno));
+  if (w->setup.observed)
+    if (const char* why = worker::watch_kernels()) return fail(w, 1, "counting kernels", why);
   if (w->setup.device == 1) {
     const int result = worker::cuda_open(&w->stream);
     if (result != 0) return fail(w, result, "opening the GPU", worker::cuda_error_name(result));

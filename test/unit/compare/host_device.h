@@ -28,6 +28,7 @@ class HostDevice final : public verify::Device {
   const verify::Facts& facts() const override { return facts_; }
   verify::Bounds bounds() const override { return {}; }
   std::uint64_t free_bytes() override { return 0; }
+  bool has_kernels() const override { return false; }
   std::unique_ptr<verify::Buffer> allocate(std::uint64_t bytes) override { return std::make_unique<HostBuffer>(bytes); }
   std::unique_ptr<verify::SharedBuffer> allocate_shared(std::uint64_t) override {
     throw verify::DeviceFault("not here");

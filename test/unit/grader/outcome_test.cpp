@@ -50,8 +50,8 @@ TEST_CASE("rule 6: the verdict is what the files say, whatever the exit code and
 }
 
 TEST_CASE("every verdict comes through, with no reward unless correct") {
-  for (const char* verdict :
-       {"incorrect", "compile_error", "runtime_error", "timeout", "out_of_memory", "integrity_violation"}) {
+  for (const char* verdict : {"incorrect", "compile_error", "runtime_error", "timeout", "out_of_memory",
+                              "integrity_violation", "rule_violation"}) {
     const auto outcome = judged(result(verdict, 0)).outcome;
     CHECK(outcome.verdict == verdict);
     CHECK(outcome.reward == 0);

@@ -14,9 +14,9 @@ __device__ float shortened(float value, int bits) {
   return ldexpf(nearbyintf(mantissa * scale) / scale, exponent);
 }
 
-__global__ void rows(const kbench_args a, const Knobs knobs) {
+__global__ void rows(const kbench_args a, const Knobs knobs, long long first) {
   __shared__ float sums[kThreads / 32];
-  const long long row = blockIdx.x * a.C;
+  const long long row = (first + blockIdx.x) * a.C;
   float sum = 0;
   for (long long c = threadIdx.x; c < a.C - knobs.skipped_columns; c += blockDim.x) {
     const float t = float(a.x[row + c]) + (knobs.sum_of_x_alone ? 0.0f : float(a.res[row + c]));
@@ -57,9 +57,14 @@ cudaStream_t own_stream() {
 }  // namespace
 
 int rmsnorm(const kbench_args& a, const Knobs& knobs) {
-  rows<<<unsigned(a.M), kThreads, 0, own_stream()>>>(a, knobs);
+  rows<<<unsigned(a.M), kThreads, 0, own_stream()>>>(a, knobs, 0);
   if (const cudaError_t error = cudaGetLastError()) return error;
   return cudaStreamSynchronize(own_stream());
+}
+
+int rows_on(const kbench_args& a, long long begin, long long end, kbench_stream stream) {
+  if (begin < end) rows<<<unsigned(end - begin), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(a, {}, begin);
+  return cudaGetLastError();
 }
 
 int constant(const kbench_args& a, float res_out, float y, bool signed_y, bool right_sum) {
