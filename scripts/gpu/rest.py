@@ -13,6 +13,10 @@ URL = os.environ.get("KBENCH_URL", "http://127.0.0.1:8700")
 FINAL = ("done", "cancelled", "failed")
 
 
+class NotEnded(SystemExit):
+    pass
+
+
 def call(method, path, body=None, headers=None):
     request = urllib.request.Request(URL + path, method=method, data=None if body is None else json.dumps(body).encode())
     request.add_header("Authorization", "Bearer " + os.environ["KBENCH_TOKEN"].strip())
@@ -43,7 +47,7 @@ def wait(id, seconds=600):
         if found["state"] in FINAL:
             return found
         time.sleep(0.05)
-    raise SystemExit(f"{id} has not ended in {seconds} s")
+    raise NotEnded(f"{id} has not ended in {seconds:.0f} s")
 
 
 def grade(task, files, device="cuda"):
