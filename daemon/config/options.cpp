@@ -39,7 +39,11 @@ void add_queue(std::vector<Option>& all) {
       text("store.path", PLACE(store_path), "a path", "The SQLite database. Default: `kbench.db` in the data folder."));
   all.push_back(number("store.group_size", PLACE(store.group_size_max), 1, 4096,
                        "Writes that one commit makes durable at most."));
-  all.push_back(number("store.readers", PLACE(store.readers), 1, 64, "Connections for reads."));
+  all.push_back(number("store.readers", PLACE(store.readers), 1, 64,
+                       "Connections for reads of one submission, and for the queue's own."));
+  all.push_back(number("store.list_readers", PLACE(store.list_readers), 1, 64, "Connections for lists."));
+  all.push_back(number("store.list_rows_max", PLACE(store.list_rows_max), 1'000, 10'000'000,
+                       "Submissions that one list looks at, at most; a page may be short then, its `next` goes on."));
   all.push_back(duration("store.busy_timeout", PLACE(store.busy_timeout), 0ms, 60s,
                          "How long to wait for another process that holds the database."));
   all.push_back(size("store.wal_bytes_max", PLACE(store.wal_bytes_max), kMiB, 64 * kGiB,

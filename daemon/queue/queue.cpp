@@ -27,7 +27,10 @@ Admitted admitted(store::Submitted how) {
 // The store may outlive the queue, so that its callbacks hold on to what they touch.
 Queue::Queue(store::Store& store, const Options& options) : state_(std::make_shared<State>(store, options)) {
   store.on_change([state = std::weak_ptr(state_)](const std::string& id) {
-    if (const auto s = state.lock()) s->hub.notify(id);
+    const auto s = state.lock();
+    if (!s) return;
+    s->held.notify(id);
+    s->hub.notify(id);
   });
   store.on_claimable([state = std::weak_ptr(state_)] {
     const auto s = state.lock();

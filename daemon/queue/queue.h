@@ -76,8 +76,9 @@ class Queue {
   Hub& hub();
 
   // The submissions as one grader sees them. claim() wakes as soon as something becomes claimable. renew() may be
-  // called as often as a cancel should be noticed: it writes only when a third of the lease has gone. finish() waits
-  // for a store that is full or out of reach until it is back, or stop().
+  // called as often as a cancel should be noticed: it asks the store only when a third of the lease has gone or the
+  // submission has changed, and by a write, which waits for no reader. finish() waits for a store that is full or out
+  // of reach until it is back, or stop().
   std::unique_ptr<grader::AttemptSource> source(const std::string& grader);
 
   // Ends waiting claims with nothing and refuses new submissions; what is leased can still be finished or given back.

@@ -1,5 +1,7 @@
 // A grader's view of the queue in the same process.
+#include <atomic>
 #include <map>
+#include <memory>
 
 #include "daemon/queue/state.h"
 
@@ -32,7 +34,7 @@ class Queue::Source : public grader::AttemptSource {
         seen = state_->claimable;
       }
       if (auto lease = state_->store.claim(mine)) {
-        note_renewed(lease->submission.id, lease->attempt);
+        keep(lease->submission.id, lease->attempt);
         return lease;
       }
       std::unique_lock lock(state_->mutex);
@@ -42,14 +44,23 @@ class Queue::Source : public grader::AttemptSource {
   }
 
   Hold renew(const std::string& id, int attempt) override {
-    if (is_renewal_due(id, attempt)) {
-      if (!state_->store.renew(id, attempt, state_->options.lease)) return lost(id, attempt);
-      note_renewed(id, attempt);
+    const std::shared_ptr<Held> held = keep(id, attempt);
+    if (!held->is_news.exchange(false) && !is_due(*held)) return hold_of(*held);
+    try {
+      const auto before = Clock::now();
+      const store::Renewed renewed = state_->store.renew(id, attempt, state_->options.lease);
+      if (renewed == store::Renewed::lost) {
+        forget(id, attempt);
+        return Hold::lost;
+      }
+      const std::lock_guard lock(mutex_);
+      held->renewed = before;
+      held->cancel = renewed == store::Renewed::cancel;
+    } catch (...) {
+      held->is_news = true;
+      throw;
     }
-    const auto now = state_->store.get(id);
-    if (!now || now->attempt != attempt || now->state == store::State::queued || is_final(now->state))
-      return lost(id, attempt);
-    return now->cancel_requested ? Hold::cancel : Hold::kept;
+    return hold_of(*held);
   }
 
   bool state(const std::string& id, int attempt, store::State state) override {
@@ -82,30 +93,41 @@ class Queue::Source : public grader::AttemptSource {
   std::vector<store::Lease> held() override { return state_->store.leases_of(grader_); }
 
  private:
-  using Attempt = std::pair<std::string, int>;
+  // A lease of this process.
+  struct Held {
+    std::atomic<bool> is_news{true};  // the submission changed since the store was asked
+    Clock::time_point renewed = {};
+    bool cancel = false;
+    Hub::Subscription news = {};
+  };
 
-  bool is_renewal_due(const std::string& id, int attempt) {
+  std::shared_ptr<Held> keep(const std::string& id, int attempt) {
     const std::lock_guard lock(mutex_);
-    const auto known = renewed_.find({id, attempt});
-    return known == renewed_.end() || Clock::now() - known->second >= state_->options.lease / 3;
+    auto& held = held_[{id, attempt}];
+    if (!held) {
+      held = std::make_shared<Held>();
+      // Not the pointer that counts: the subscription ends with what it tells.
+      held->news = std::move(state_->held.subscribe(id, [h = held.get()] { h->is_news = true; })).value();
+    }
+    return held;
   }
-  void note_renewed(const std::string& id, int attempt) {
+  bool is_due(const Held& held) {
     const std::lock_guard lock(mutex_);
-    renewed_[{id, attempt}] = Clock::now();
+    return Clock::now() - held.renewed >= state_->options.lease / 3;
+  }
+  Hold hold_of(const Held& held) {
+    const std::lock_guard lock(mutex_);
+    return held.cancel ? Hold::cancel : Hold::kept;
   }
   void forget(const std::string& id, int attempt) {
     const std::lock_guard lock(mutex_);
-    renewed_.erase({id, attempt});
-  }
-  Hold lost(const std::string& id, int attempt) {
-    forget(id, attempt);
-    return Hold::lost;
+    held_.erase({id, attempt});
   }
 
   const std::shared_ptr<State> state_;
   const std::string grader_;
   std::mutex mutex_;
-  std::map<Attempt, Clock::time_point> renewed_;  // by this process; no more than it holds leases
+  std::map<std::pair<std::string, int>, std::shared_ptr<Held>> held_;
 };
 
 std::unique_ptr<grader::AttemptSource> Queue::source(const std::string& grader) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -12,11 +13,13 @@
 namespace kbench::queue {
 
 struct Queue::State {
-  State(store::Store& s, const Options& o) : store(s), options(o), hub(o.subscriptions_max) {}
+  State(store::Store& s, const Options& o)
+      : store(s), options(o), hub(o.subscriptions_max), held(std::numeric_limits<int>::max()) {}
 
   store::Store& store;
   const Options options;
   Hub hub;
+  Hub held;  // the sources' own subscriptions, one a lease: never refused
 
   std::mutex mutex;
   std::condition_variable changed;

@@ -66,11 +66,15 @@ std::optional<Lease> SqlStore::claim(const Wanted& wanted) {
   return lease;
 }
 
-bool SqlStore::renew(const std::string& id, int attempt, std::chrono::milliseconds lease) {
+Renewed SqlStore::renew(const std::string& id, int attempt, std::chrono::milliseconds lease) {
   return write([&](Transaction& t) {
     const Millis expires = t.now + lease.count();
-    return t.db.change("update attempts set expires = :a where submission = :b and attempt = :c and ended = 0", expires,
-                       id, attempt) == 1;
+    if (t.db.change("update attempts set expires = :a where submission = :b and attempt = :c and ended = 0", expires,
+                    id, attempt) == 0)
+      return Renewed::lost;
+    int cancel_requested = 0;
+    t.db.one("select cancel_requested from submissions where id = :a", std::tie(cancel_requested), id);
+    return cancel_requested ? Renewed::cancel : Renewed::kept;
   });
 }
 

@@ -33,24 +33,35 @@ std::optional<State> state_named(const std::string& name) {
 
 Readers::Loan::Loan(Readers& r) : readers(r) {
   std::unique_lock lock(readers.mutex_);
-  readers.freed_.wait(lock, [&] { return !readers.free_.empty(); });
-  connection = std::move(readers.free_.back());
-  readers.free_.pop_back();
+  if (!readers.free_.empty()) {
+    connection = std::move(readers.free_.back());
+    readers.free_.pop_back();
+    return;
+  }
+  Waiting waiting;
+  readers.queue_.push_back(&waiting);
+  waiting.served.wait(lock, [&] { return waiting.connection != nullptr; });
+  connection = std::move(waiting.connection);
 }
 
 Readers::Loan::~Loan() {
-  {
-    const std::lock_guard lock(readers.mutex_);
+  const std::lock_guard lock(readers.mutex_);
+  if (readers.queue_.empty()) {
     readers.free_.push_back(std::move(connection));
+    return;
   }
-  readers.freed_.notify_one();
+  Waiting& first = *readers.queue_.front();
+  readers.queue_.pop_front();
+  first.connection = std::move(connection);
+  first.served.notify_one();  // under the lock: it is gone as soon as it sees its connection
 }
 
-SqlStore::SqlStore(std::unique_ptr<Connection> writer, std::vector<std::unique_ptr<Connection>> readers,
+SqlStore::SqlStore(std::unique_ptr<Connection> writer, Connections readers, Connections list_readers,
                    const Options& options, Writer::Tend tend)
     : options_(options),
       now_(options.now ? options.now : system_now),
       readers_(std::move(readers)),
+      list_readers_(std::move(list_readers)),
       writer_(
           std::move(writer), options.group_size_max, now_,
           [this](const std::vector<std::string>& changed, bool claimable) { announce(changed, claimable); },

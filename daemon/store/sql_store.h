@@ -10,7 +10,7 @@ class Readers {
  public:
   explicit Readers(std::vector<std::unique_ptr<Connection>> connections) : free_(std::move(connections)) {}
 
-  // Waits for a free connection.
+  // Waits for a free connection; who came first gets the first.
   template <class F>
   auto use(F&& f) {
     Loan loan(*this);
@@ -26,14 +26,20 @@ class Readers {
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
   };
+  // Lives where its caller waits.
+  struct Waiting {
+    std::condition_variable served = {};
+    std::unique_ptr<Connection> connection = {};
+  };
   std::mutex mutex_;
-  std::condition_variable freed_;
+  std::deque<Waiting*> queue_;  // empty while a connection is free
   std::vector<std::unique_ptr<Connection>> free_;
 };
 
 class SqlStore : public Store {
  public:
-  SqlStore(std::unique_ptr<Connection> writer, std::vector<std::unique_ptr<Connection>> readers, const Options& options,
+  using Connections = std::vector<std::unique_ptr<Connection>>;
+  SqlStore(std::unique_ptr<Connection> writer, Connections readers, Connections list_readers, const Options& options,
            Writer::Tend tend);
 
   SubmitResult submit(const NewSubmission& submission, std::int64_t queue_max) override;
@@ -47,7 +53,7 @@ class SqlStore : public Store {
   Counts counts() override;
 
   std::optional<Lease> claim(const Wanted& wanted) override;
-  bool renew(const std::string& id, int attempt, std::chrono::milliseconds lease) override;
+  Renewed renew(const std::string& id, int attempt, std::chrono::milliseconds lease) override;
   bool set_state(const std::string& id, int attempt, State state) override;
   bool append_event(const std::string& id, int attempt, std::int64_t attempt_seq, const std::string& type,
                     const std::string& json) override;
@@ -77,7 +83,8 @@ class SqlStore : public Store {
   std::vector<std::function<void(const std::string&)>> on_change_;
   std::vector<std::function<void()>> on_claimable_;
   Readers readers_;
-  Writer writer_;  // last: its thread uses the rest
+  Readers list_readers_;  // of their own: a list takes a thousand times as long as any other read
+  Writer writer_;         // last: its thread uses the rest
 };
 
 }  // namespace kbench::store

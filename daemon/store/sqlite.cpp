@@ -83,10 +83,13 @@ std::unique_ptr<Store> open_sqlite(const std::string& path, const Options& optio
   make_private(path);
   auto writer = connect(path, options);
   migrate(*writer, path);
-  std::vector<std::unique_ptr<Connection>> readers;
-  for (int i = 0; i < std::max(1, options.readers); ++i) readers.push_back(connect(path, options));
+  const auto several = [&](int count) {
+    SqlStore::Connections all;
+    for (int i = 0; i < std::max(1, count); ++i) all.push_back(connect(path, options));
+    return all;
+  };
   return std::make_unique<SqlStore>(
-      std::move(writer), std::move(readers), options,
+      std::move(writer), several(options.readers), several(options.list_readers), options,
       [wal = path + "-wal", max = options.wal_bytes_max](Connection& db) { bound_wal(db, wal, max); });
 }
 

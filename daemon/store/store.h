@@ -71,7 +71,7 @@ struct Event {
 struct Page {
   std::vector<Submission> submissions;
   std::string next;
-};  // next empty: no more
+};  // next empty: no more; else there may be, even after a short or an empty page (see Options::list_rows_max)
 
 struct ListFilter {
   std::string task, submitter, device, verdict, label_key, label_value;
@@ -121,6 +121,8 @@ struct SubmitResult {
 
 enum class Cancelled : std::uint8_t { unknown, already_final, done, requested };  // requested: the grader will do it
 
+enum class Renewed : std::uint8_t { lost, kept, cancel };  // cancel: kept, and the submitter wants it ended
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -137,7 +139,7 @@ class Store {
 
   // Leases. claim picks by priority, then fair share between submitters, then age; it makes attempt + 1.
   virtual std::optional<Lease> claim(const Wanted& wanted) = 0;
-  virtual bool renew(const std::string& id, int attempt, std::chrono::milliseconds lease) = 0;
+  virtual Renewed renew(const std::string& id, int attempt, std::chrono::milliseconds lease) = 0;
   virtual bool set_state(const std::string& id, int attempt, State state) = 0;  // forward only
   // `attempt_seq` is the event's own number within the attempt (0: the daemon's own event); a number already there is
   // skipped.
@@ -156,7 +158,9 @@ class Store {
 
 struct Options {
   int group_size_max = 64;                        // writes that one commit makes durable at most
-  int readers = 4;                                // connections for reads
+  int readers = 4;                                // connections for reads of one submission, and for the queue's own
+  int list_readers = 2;                           // connections for lists
+  int list_rows_max = 20'000;                     // submissions that one list looks at, at most
   std::chrono::milliseconds busy_timeout{5'000};  // for another process that holds the database
   std::int64_t wal_bytes_max = 64 << 20;          // a longer write-ahead log is emptied as soon as no reader needs it
   std::chrono::milliseconds retry_delay{2'000};   // before the second attempt; doubles with each failure,

@@ -12,8 +12,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kPageMax = 500;
-
 std::optional<Submission> read_submission(Connection& db, const std::string& id) {
   static const std::string sql = "select " + std::string(kSubmissionColumns) + " from submissions where id = :a";
   SubmissionOut out;
@@ -78,45 +76,6 @@ SubmitResult SqlStore::submit(const NewSubmission& s, std::int64_t queue_max) {
 
 std::optional<Submission> SqlStore::get(const std::string& id) {
   return readers_.use([&](Connection& db) { return read_submission(db, id); });
-}
-
-Page SqlStore::list(const ListFilter& f) {
-  if (!f.cursor.empty() && !is_id(f.cursor))
-    throw BadCursor("not a cursor of a list of submissions: " + f.cursor.substr(0, 40));
-  // Conditions that are not asked for are absent, so that the rest can use its index.
-  std::string where = " where id < :a";
-  std::vector<std::string> values;
-  const auto filter = [&](const std::string& condition, const std::string& value) {
-    if (value.empty()) return;
-    where += " and " + condition;
-    values.push_back(value);
-  };
-  filter("task = :b", f.task);
-  filter("submitter = :c", f.submitter);
-  filter("device = :d", f.device);
-  filter("verdict = :e", f.verdict);
-  filter("state = :f", f.state ? name_of(*f.state) : "");
-  if (!f.label_key.empty()) {
-    where += " and id in (select submission from labels where name = :g and value = :h)";
-    values.push_back(f.label_key);
-    values.push_back(f.label_value);
-  }
-  const std::string below = f.cursor.empty() ? "t" : f.cursor;  // "t" is greater than any "s-..."
-  const int limit = std::clamp(f.limit, 1, kPageMax), one_more = limit + 1;
-  const std::string sql =
-      "select " + std::string(kSubmissionColumns) + " from submissions" + where + " order by id desc limit :z";
-
-  return readers_.use([&](Connection& db) {
-    Page page;
-    SubmissionOut out;
-    db.each(sql, out.columns(), [&] { page.submissions.push_back(out.take()); }, below, values, one_more);
-    if (static_cast<int>(page.submissions.size()) > limit) {
-      page.submissions.pop_back();
-      page.next = page.submissions.back().id;
-    }
-    for (Submission& s : page.submissions) read_labels(db, s);
-    return page;
-  });
 }
 
 std::vector<File> SqlStore::files(const std::string& id) {

@@ -131,6 +131,16 @@ TEST_CASE("renew: kept, cancel, lost") {
   CHECK(source->renew("s-none", 1) == AttemptSource::Hold::lost);
 }
 
+TEST_CASE("a cancel is heard of between two writes of the lease, and as long as it stands") {
+  World f;
+  const auto source = f.queue->source("g1");
+  const std::string id = f.submit();
+  REQUIRE(source->claim(wanted(), 1s));
+  for (int i = 0; i < 2; ++i) CHECK(source->renew(id, 1) == AttemptSource::Hold::kept);
+  f.store->cancel(id);
+  for (int i = 0; i < 3; ++i) CHECK(source->renew(id, 1) == AttemptSource::Hold::cancel);
+}
+
 TEST_CASE(
     "a lease that is renewed outlives many sweeps; one that is not goes to the next grader, and its holder hears of "
     "it") {

@@ -85,7 +85,7 @@ TEST_CASE("finish twice: the second is refused, and changes nothing") {
   CHECK(*f.store->get(id)->reward == 1);
   CHECK_FALSE(f.store->append_event(id, 1, 9, "late", "{}"));
   CHECK_FALSE(f.store->set_state(id, 1, State::measuring));
-  CHECK_FALSE(f.store->renew(id, 1, 30s));
+  CHECK(f.store->renew(id, 1, 30s) == Renewed::lost);
   CHECK_FALSE(f.store->release(id, 1));
 }
 
@@ -98,11 +98,11 @@ TEST_CASE("a stale attempt is refused everywhere") {
   CHECK(f.store->get(id)->state == State::queued);
   // Between the expiry and the next claim, too.
   CHECK_FALSE(f.store->finish(id, 1, correct(), 3));
-  CHECK_FALSE(f.store->renew(id, 1, 30s));
+  CHECK(f.store->renew(id, 1, 30s) == Renewed::lost);
   const auto second = f.store->claim(wanted("g2"));
   REQUIRE(second);
   CHECK(second->attempt == 2);
-  CHECK_FALSE(f.store->renew(id, 1, 30s));
+  CHECK(f.store->renew(id, 1, 30s) == Renewed::lost);
   CHECK_FALSE(f.store->set_state(id, 1, State::measuring));
   CHECK_FALSE(f.store->append_event(id, 1, 1, "phase", "{}"));
   CHECK_FALSE(f.store->finish(id, 1, correct(1), 3));
@@ -118,11 +118,19 @@ TEST_CASE("a renewed lease does not expire, at its edge") {
   const std::string id = submit(*f.store);
   f.store->claim(wanted());
   f.clock.now += 20'000;
-  CHECK(f.store->renew(id, 1, 30s));
+  CHECK(f.store->renew(id, 1, 30s) == Renewed::kept);
   f.clock.now += 29'999;
   CHECK(f.store->expire_leases(3) == 0);
   f.clock.now += 1;
   CHECK(f.store->expire_leases(3) == 1);
+}
+
+TEST_CASE("a renewal tells of a cancel") {
+  Fixture f;
+  const std::string id = submit(*f.store);
+  f.store->claim(wanted());
+  f.store->cancel(id);
+  CHECK(f.store->renew(id, 1, 30s) == Renewed::cancel);
 }
 
 TEST_CASE("the budget: retries with growing delays, then infra_error with the last cause") {

@@ -97,6 +97,18 @@ inline std::string submit(Store& store, const NewSubmission& s = sample()) {
   return store.submit(s, 1'000'000).submission.id;
 }
 
+// So many old ones that ended, quicker than by their whole lives.
+inline void fill(Connection& db, int count) {
+  db.execute("insert or ignore into submitters (name) values ('old')");
+  db.execute(
+      "insert into submissions (id, task, task_hash, device, language, submitter, gpus, gpu_model, priority, "
+      "source_hash, idempotency_key, body_hash, state, verdict, created, updated) "
+      "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < " +
+      std::to_string(count) +
+      ") select printf('s-%026d', n), 't-' || (n % 3), 'h', 'cpu', 'cpp', 'old', 0, '', 0, 'h', '', 'h', 'done', "
+      "'correct', n, n from numbers");
+}
+
 // What must hold of any store between two transactions; empty, or what does not.
 std::string broken_invariant(Connection& db);
 
