@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 
@@ -22,9 +23,15 @@ void make_private(const std::string& path) {
   ::close(fd);
 }
 
+constexpr std::chrono::milliseconds kCheckpointPatience{50}, kCheckpointPause{1'000};
+
+void wait_for_locks(Connection& db, std::chrono::milliseconds most) {
+  db.text("pragma busy_timeout = " + std::to_string(most.count()));
+}
+
 std::unique_ptr<Connection> connect(const std::string& path, const Options& options) {
   auto db = std::make_unique<Connection>("dbname=\"" + path + "\"");
-  db->text("pragma busy_timeout = " + std::to_string(options.busy_timeout.count()));
+  wait_for_locks(*db, options.busy_timeout);
   if (const auto mode = db->text("pragma journal_mode = wal"); mode != "wal") {
     throw StoreFault("the file system of " + path + " cannot hold a write-ahead log (journal mode stays " + mode + ")");
   }
@@ -64,17 +71,35 @@ void migrate(Connection& db, const std::string& path) {
   }
 }
 
-// Readers that never pause keep SQLite from starting its write-ahead log afresh: it would grow without end.
-void bound_wal(Connection& db, const std::string& wal, std::int64_t bytes_max) {
-  std::error_code none;
-  const auto bytes = std::filesystem::file_size(wal, none);
-  if (none || bytes <= static_cast<std::uintmax_t>(bytes_max)) return;
-  try {
-    db.text("pragma wal_checkpoint(truncate)");  // waits for running reads, at most busy_timeout
-  } catch (const StoreFault&) {
-    // Tried again after the next commit; what is in the log is durable.
+// Readers that never pause keep SQLite from starting its write-ahead log afresh: it would grow without end. Emptying it
+// holds commits up, for no longer than short reads take to go; with one that stays it is tried again later.
+class Upkeep {
+ public:
+  Upkeep(const std::string& path, const Options& options)
+      : wal_(path + "-wal"), bytes_max_(options.wal_bytes_max), busy_timeout_(options.busy_timeout) {}
+
+  void operator()(Connection& db) {
+    std::error_code none;
+    const auto bytes = std::filesystem::file_size(wal_, none);
+    if (none || bytes <= static_cast<std::uintmax_t>(bytes_max_)) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_try_) return;
+    try {
+      wait_for_locks(db, kCheckpointPatience);
+      db.text("pragma wal_checkpoint(truncate)");
+    } catch (const StoreFault&) {
+      // What is in the log is durable.
+    }
+    wait_for_locks(db, busy_timeout_);
+    if (std::filesystem::file_size(wal_, none) > 0) next_try_ = now + kCheckpointPause;
   }
-}
+
+ private:
+  const std::string wal_;
+  const std::int64_t bytes_max_;
+  const std::chrono::milliseconds busy_timeout_;
+  std::chrono::steady_clock::time_point next_try_;
+};
 
 }  // namespace
 
@@ -88,9 +113,8 @@ std::unique_ptr<Store> open_sqlite(const std::string& path, const Options& optio
     for (int i = 0; i < std::max(1, count); ++i) all.push_back(connect(path, options));
     return all;
   };
-  return std::make_unique<SqlStore>(
-      std::move(writer), several(options.readers), several(options.list_readers), options,
-      [wal = path + "-wal", max = options.wal_bytes_max](Connection& db) { bound_wal(db, wal, max); });
+  return std::make_unique<SqlStore>(std::move(writer), several(options.readers), several(options.list_readers), options,
+                                    Upkeep(path, options));
 }
 
 }  // namespace kbench::store

@@ -42,6 +42,28 @@ TEST_CASE("readers that never pause do not let the write-ahead log grow without 
   CHECK(largest < 4 << 20);
 }
 
+TEST_CASE("a read that stays open does not hold commits up, however long the write-ahead log is") {
+  Folder folder;
+  Options options;
+  options.wal_bytes_max = 1 << 16;
+  const auto store = open_sqlite(folder.db(), options);
+  submit(*store);
+  Connection reader("dbname=\"" + folder.db() + "\"");
+  reader.change("begin");
+  std::int64_t n = 0;
+  reader.one("select count(*) from submissions", std::tie(n));
+  NewSubmission s = sample();
+  s.files.push_back({"big", std::string(100'000, 'x')});
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i) submit(*store, s);
+  CHECK(std::chrono::steady_clock::now() - start < 4s);  // less than the time a connection waits for a lock
+  CHECK(std::filesystem::file_size(folder.db() + "-wal") > 1'000'000);
+  reader.change("rollback");
+  std::this_thread::sleep_for(1'100ms);  // until it is tried again
+  submit(*store, s);
+  CHECK(std::filesystem::file_size(folder.db() + "-wal") == 0);
+}
+
 TEST_CASE("a store of a newer kbenchd is refused, naming both versions") {
   Fixture f;
   f.store.reset();
