@@ -84,7 +84,7 @@ int promote_delayed(Transaction& t) {
   std::string id;
   t.db.each(
       "select id from submissions where not_before > 0 and not_before <= :a order by not_before limit :b", std::tie(id),
-      [&] { due.push_back(id); }, t.now, kPromotedAtOnce);
+      [&] { due.push_back(id); }, t.steady, kPromotedAtOnce);
   for (const std::string& one : due) {
     auto row = load(t, one);
     if (!row) continue;
@@ -96,10 +96,10 @@ int promote_delayed(Transaction& t) {
   return static_cast<int>(due.size());
 }
 
-bool has_delayed_due(Connection& db, Millis now) {
+bool has_delayed_due(Connection& db, Millis steady) {
   std::string id;
   return db.one("select id from submissions where not_before > 0 and not_before <= :a order by not_before limit 1",
-                std::tie(id), now);
+                std::tie(id), steady);
 }
 
 }  // namespace kbench::store

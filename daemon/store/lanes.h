@@ -13,6 +13,6 @@ void set_served(Transaction& t, const std::string& submitter);
 
 std::optional<std::string> next_id(Connection& db, const Wanted& wanted);
 int promote_delayed(Transaction& t);  // those whose time has come become claimable; how many
-bool has_delayed_due(Connection& db, Millis now);
+bool has_delayed_due(Connection& db, Millis steady);
 
 }  // namespace kbench::store

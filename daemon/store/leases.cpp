@@ -40,8 +40,8 @@ void finish_verdict(Transaction& t, Row& row, const Outcome& outcome) {
 
 std::optional<Lease> SqlStore::claim(const Wanted& wanted) {
   // A look first, so that an idle grader costs no write.
-  const bool anything =
-      readers_.use([&](Connection& db) { return has_delayed_due(db, now_()) || next_id(db, wanted).has_value(); });
+  const bool anything = readers_.use(
+      [&](Connection& db) { return has_delayed_due(db, clocks_.steady()) || next_id(db, wanted).has_value(); });
   if (!anything) return {};
   auto lease = write([&](Transaction& t) -> std::optional<Lease> {
     promote_delayed(t);
@@ -55,7 +55,7 @@ std::optional<Lease> SqlStore::claim(const Wanted& wanted) {
     set_served(t, row->submitter);
     enter(t, *row, State::preparing, {{"grader", wanted.grader}});
     save(t, *row);
-    const Millis expires = t.now + wanted.lease.count();
+    const Millis expires = t.steady + wanted.lease.count();
     t.db.change("insert into attempts (submission, attempt, grader, claimed, expires) values (:a, :b, :c, :d, :e)",
                 row->id, row->attempt, wanted.grader, t.now, expires);
     read_labels(t.db, *row);
@@ -68,7 +68,7 @@ std::optional<Lease> SqlStore::claim(const Wanted& wanted) {
 
 Renewed SqlStore::renew(const std::string& id, int attempt, std::chrono::milliseconds lease) {
   return write([&](Transaction& t) {
-    const Millis expires = t.now + lease.count();
+    const Millis expires = t.steady + lease.count();
     if (t.db.change("update attempts set expires = :a where submission = :b and attempt = :c and ended = 0", expires,
                     id, attempt) == 0)
       return Renewed::lost;
@@ -140,8 +140,9 @@ int SqlStore::expire_leases(int attempts_max) {
   // A look first, so that an idle daemon writes nothing.
   const bool anything = readers_.use([&](Connection& db) {
     std::string id;
-    return has_delayed_due(db, now_()) ||
-           db.one("select submission from attempts where ended = 0 and expires <= :a limit 1", std::tie(id), now_());
+    return has_delayed_due(db, clocks_.steady()) ||
+           db.one("select submission from attempts where ended = 0 and expires <= :a limit 1", std::tie(id),
+                  clocks_.steady());
   });
   if (!anything) return 0;
   int expired = 0;
@@ -151,7 +152,7 @@ int SqlStore::expire_leases(int attempts_max) {
       std::string id;
       t.db.each(
           "select submission from attempts where ended = 0 and expires <= :a order by expires limit :b", std::tie(id),
-          [&] { ids.push_back(id); }, t.now, kExpiredAtOnce);
+          [&] { ids.push_back(id); }, t.steady, kExpiredAtOnce);
       for (const std::string& one : ids) {
         auto row = load(t, one);
         const std::string cause = "queue: the lease of attempt " + std::to_string(row->attempt) + " expired";
@@ -192,7 +193,7 @@ bool SqlStore::release(const std::string& id, int attempt) {
     } else if (row->attempt >= kAttemptsEver) {
       finalise(t, *row, State::failed, "infra_error", "queue: given back " + std::to_string(row->attempt) + " times");
     } else {
-      queue_again(t, *row, "released", t.now);
+      queue_again(t, *row, "released", 0);
     }
     return true;
   });

@@ -20,6 +20,16 @@ Millis system_now() {
       .count();
 }
 
+Writer::Clocks clocks_of(const Options& options) {
+  Writer::Clocks clocks{options.now ? options.now : system_now, options.steady};
+  if (clocks.steady) return clocks;
+  using Steady = std::chrono::steady_clock;
+  clocks.steady = [at_open = clocks.now(), opened = Steady::now()] {
+    return at_open + std::chrono::duration_cast<std::chrono::milliseconds>(Steady::now() - opened).count();
+  };
+  return clocks;
+}
+
 }  // namespace
 
 const char* name_of(State state) { return kStateNames[static_cast<std::size_t>(state)].name; }
@@ -59,13 +69,19 @@ Readers::Loan::~Loan() {
 SqlStore::SqlStore(std::unique_ptr<Connection> writer, Connections readers, Connections list_readers,
                    const Options& options, Writer::Tend tend)
     : options_(options),
-      now_(options.now ? options.now : system_now),
+      clocks_(clocks_of(options)),
       readers_(std::move(readers)),
       list_readers_(std::move(list_readers)),
       writer_(
-          std::move(writer), options.group_size_max, now_,
+          std::move(writer), options.group_size_max, clocks_,
           [this](const std::vector<std::string>& changed, bool claimable) { announce(changed, claimable); },
-          std::move(tend)) {}
+          std::move(tend)) {
+  write([&](Transaction& t) {
+    // A clock that was set back between two lives would make retries wait by as much.
+    const Millis latest = t.steady + options_.retry_delay_max.count();
+    return t.db.change("update submissions set not_before = :a where not_before > :b", latest, latest);
+  });
+}
 
 void SqlStore::on_change(std::function<void(const std::string& id)> callback) {
   const std::lock_guard lock(callbacks_mutex_);

@@ -77,7 +77,7 @@ class SqlStore : public Store {
   void announce(const std::vector<std::string>& changed, bool claimable);
 
   const Options options_;
-  const std::function<Millis()> now_;
+  const Writer::Clocks clocks_;
   Ids ids_;
   std::mutex callbacks_mutex_;
   std::vector<std::function<void(const std::string&)>> on_change_;

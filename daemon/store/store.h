@@ -87,7 +87,7 @@ struct Lease {
   Submission submission;
   std::vector<File> files;
   int attempt;
-  Millis expires;
+  Millis expires;  // by Options::steady
 };
 
 struct Wanted {  // what a grader can take
@@ -165,7 +165,8 @@ struct Options {
   std::int64_t wal_bytes_max = 64 << 20;          // a longer write-ahead log is emptied as soon as no reader needs it
   std::chrono::milliseconds retry_delay{2'000};   // before the second attempt; doubles with each failure,
   std::chrono::milliseconds retry_delay_max{60'000};  // up to this
-  std::function<Millis()> now;                        // empty: the system's clock
+  std::function<Millis()> now;     // what users see; empty: the system's clock, which may be set at any time
+  std::function<Millis()> steady;  // what leases and delays go by; empty: `now` at open, and what passed since
 };
 
 // Runs the migrations; refuses a database newer than it knows, naming both versions.

@@ -111,14 +111,14 @@ void retry_or_fail(Transaction& t, Row& row, const std::string& cause, const Ret
   ++row.failures;
   if (row.failures >= retry.attempts_max) return finalise(t, row, State::failed, "infra_error", cause);
   const int doublings = std::min(row.failures - 1, 20);
-  queue_again(t, row, cause, t.now + std::min(retry.delay << doublings, retry.delay_max));
+  queue_again(t, row, cause, std::min(retry.delay << doublings, retry.delay_max));
 }
 
-void queue_again(Transaction& t, Row& row, const std::string& cause, Millis not_before) {
-  row.waiting = not_before <= t.now;
-  row.not_before = row.waiting ? 0 : not_before;
+void queue_again(Transaction& t, Row& row, const std::string& cause, Millis delay) {
+  row.waiting = delay <= 0;
+  row.not_before = row.waiting ? 0 : t.steady + delay;
   t.claimable |= row.waiting;
-  enter(t, row, State::queued, {{"cause", cause}, {"not_before", row.not_before}});
+  enter(t, row, State::queued, {{"cause", cause}, {"not_before", row.waiting ? 0 : t.now + delay}});
   save(t, row);
 }
 

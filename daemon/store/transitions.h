@@ -35,7 +35,7 @@ void read_labels(Connection& db, Submission& submission);
 struct Row : Submission {
   int failures = 0;
   bool waiting = false;                // in its lane
-  Millis not_before = 0;               // queued, but only claimable from then on
+  Millis not_before = 0;               // queued, but only claimable from then on, by Options::steady
   std::int64_t events = 0;             // seq of the last one
   State state_stored = State::queued;  // what the database has
   bool waiting_stored = false;
@@ -62,7 +62,7 @@ struct Retry {
 // After the attempt ended without a verdict: cancelled if that was asked for, queued again while the budget lasts, else
 // failed.
 void retry_or_fail(Transaction& t, Row& row, const std::string& cause, const Retry& retry);
-void queue_again(Transaction& t, Row& row, const std::string& cause, Millis not_before);
+void queue_again(Transaction& t, Row& row, const std::string& cause, Millis delay);
 
 void count(Transaction& t, State state, int by);
 std::string dump(const nlohmann::json& body);  // bytes that are no UTF-8 are replaced

@@ -14,11 +14,10 @@ constexpr int kPatience = 8;  // a commit waits for company no longer than this 
 
 }  // namespace
 
-Writer::Writer(std::unique_ptr<Connection> connection, int group_size_max, std::function<Millis()> now,
-               Announce announce, Tend tend)
+Writer::Writer(std::unique_ptr<Connection> connection, int group_size_max, Clocks clocks, Announce announce, Tend tend)
     : connection_(std::move(connection)),
       group_size_max_(static_cast<std::size_t>(std::max(1, group_size_max))),
-      now_(std::move(now)),
+      clocks_(std::move(clocks)),
       announce_(std::move(announce)),
       tend_(std::move(tend)),
       thread_([this] { loop(); }) {}
@@ -71,7 +70,7 @@ void Writer::loop() {
 }
 
 void Writer::perform(Job& job) {
-  Transaction transaction{*connection_, now_(), {}, false};
+  Transaction transaction{*connection_, clocks_.now(), clocks_.steady(), {}, false};
   job.work(transaction);
   job.changed = std::move(transaction.changed);
   job.claimable = transaction.claimable;

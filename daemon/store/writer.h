@@ -14,7 +14,7 @@ namespace kbench::store {
 
 struct Transaction {
   Connection& db;
-  Millis now;
+  Millis now, steady;                // see Options
   std::vector<std::string> changed;  // submissions to announce after the commit
   bool claimable = false;            // something became claimable
 };
@@ -25,8 +25,11 @@ class Writer {
   using Tend = std::function<void(Connection&)>;   // between two commits: upkeep of the database
   using Announce = std::function<void(const std::vector<std::string>& changed, bool claimable)>;
 
-  Writer(std::unique_ptr<Connection> connection, int group_size_max, std::function<Millis()> now, Announce announce,
-         Tend tend = {});
+  struct Clocks {
+    std::function<Millis()> now, steady;
+  };
+
+  Writer(std::unique_ptr<Connection> connection, int group_size_max, Clocks clocks, Announce announce, Tend tend = {});
   ~Writer();  // finishes what was handed over
 
   // Blocks until the work is durable; rethrows what it threw, in which case it left nothing behind.
@@ -53,7 +56,7 @@ class Writer {
 
   std::unique_ptr<Connection> connection_;
   const std::size_t group_size_max_;
-  const std::function<Millis()> now_;
+  const Clocks clocks_;
   const Announce announce_;
   const Tend tend_;
 

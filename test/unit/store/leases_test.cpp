@@ -125,6 +125,48 @@ TEST_CASE("a renewed lease does not expire, at its edge") {
   CHECK(f.store->expire_leases(3) == 1);
 }
 
+TEST_CASE("a clock that is set, to whenever, neither ends a lease nor prolongs it, nor a retry's delay") {
+  const Millis set_by = GENERATE(60'000, -3'600'000);
+  Fixture f;
+  const std::string id = submit(*f.store);
+  f.store->claim(wanted());
+  f.clock.set_by = set_by;
+  CHECK(f.store->expire_leases(3) == 0);
+  f.clock.now += 20'000;
+  CHECK(f.store->renew(id, 1, 30s) == Renewed::kept);
+  f.clock.set_by = 0;
+  f.clock.now += 29'999;
+  CHECK(f.store->expire_leases(3) == 0);
+  f.clock.set_by = set_by;
+  f.clock.now += 1;
+  CHECK(f.store->expire_leases(3) == 1);
+  CHECK(f.store->get(id)->updated == f.clock.now + set_by);  // what users see is the clock's
+  REQUIRE(f.store->claim(wanted()));
+  f.store->finish(id, 2, infra("engine: x"), 3);
+  const auto delay = 2 * f.options.retry_delay.count();
+  CHECK(json::parse(f.store->events(id, 0, 100).back().json)["not_before"] == f.clock.now + set_by + delay);
+  f.clock.set_by = -set_by;
+  f.clock.now += delay - 1;
+  CHECK_FALSE(f.store->claim(wanted()));
+  f.clock.now += 1;
+  CHECK(f.store->claim(wanted()));
+}
+
+TEST_CASE("a clock that went back between two lives makes no retry wait longer than the longest delay") {
+  Fixture f;
+  f.options.retry_delay_max = f.options.retry_delay = 10s;
+  f.open();
+  const std::string id = submit(*f.store);
+  f.store->claim(wanted());
+  f.store->finish(id, 1, infra("engine: x"), 3);
+  f.clock.now -= 3'600'000;
+  f.open();
+  f.clock.now += 9'999;
+  CHECK_FALSE(f.store->claim(wanted()));
+  f.clock.now += 1;
+  CHECK(f.store->claim(wanted()));
+}
+
 TEST_CASE("a renewal tells of a cancel") {
   Fixture f;
   const std::string id = submit(*f.store);

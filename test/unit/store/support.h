@@ -32,9 +32,9 @@ struct Folder {
   std::string db() const { return (path / "kbench.db").string(); }
 };
 
-// Time moves when the test says so.
+// Time moves when the test says so; somebody may set the clock meanwhile.
 struct Clock {
-  std::atomic<Millis> now{1'700'000'000'000};
+  std::atomic<Millis> now{1'700'000'000'000}, set_by{0};
 };
 
 struct Fixture {
@@ -43,7 +43,8 @@ struct Fixture {
   Options options;
   std::unique_ptr<Store> store;
   Fixture() {
-    options.now = [this] { return clock.now.load(); };
+    options.now = [this] { return clock.now + clock.set_by; };
+    options.steady = [this] { return clock.now.load(); };
     open();
   }
   void open() {

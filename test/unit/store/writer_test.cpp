@@ -17,8 +17,9 @@ struct Counter {
     auto db = std::make_unique<Connection>("dbname=\"" + folder.db() + "\"");
     db->text("pragma journal_mode = wal");
     db->execute("create table numbers (n integer primary key, check (n <> 13))");
-    writer =
-        std::make_unique<Writer>(std::move(db), group_size_max, [] { return Millis{1}; }, [](const auto&, bool) {});
+    writer = std::make_unique<Writer>(std::move(db), group_size_max,
+                                      Writer::Clocks{[] { return Millis{1}; }, [] { return Millis{1}; }},
+                                      [](const auto&, bool) {});
   }
   int stored() const {
     Connection db("dbname=\"" + folder.db() + "\"");
