@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <cstring>
+#include <utility>
 
 namespace kbench::store {
 
@@ -43,6 +44,19 @@ std::string Ids::next(Millis now) {
   for (std::size_t at = id.size(); at > 2 + kTimeCharacters; chance >>= 5) id[--at] = kAlphabet[chance & 31];
   for (std::size_t at = 2 + kTimeCharacters; at > 2; time >>= 5) id[--at] = kAlphabet[time & 31];
   return id;
+}
+
+void Ids::follow(const std::string& id) {
+  Millis time = 0;
+  unsigned __int128 chance = 0;
+  const auto digit = [&](std::size_t at) { return std::strchr(kAlphabet, id[at]) - kAlphabet; };
+  for (std::size_t at = 2; at < 2 + kTimeCharacters; ++at) time = (time << 5) | digit(at);
+  for (std::size_t at = 2 + kTimeCharacters; at < id.size(); ++at)
+    chance = (chance << 5) | static_cast<unsigned>(digit(at));
+  const std::lock_guard lock(mutex_);
+  if (std::pair(time, chance) <= std::pair(time_, chance_)) return;
+  time_ = time;
+  chance_ = chance;
 }
 
 bool is_id(const std::string& text) {

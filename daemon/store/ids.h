@@ -10,8 +10,9 @@ namespace kbench::store {
 
 class Ids {
  public:
-  std::string next(
-      Millis now);  // greater than all before it from this object, whatever the clock does; from any thread
+  // Greater than all before it from this object and those it follows, whatever the clock does; from any thread.
+  std::string next(Millis now);
+  void follow(const std::string& id);
 
  private:
   std::mutex mutex_;

@@ -79,7 +79,12 @@ SqlStore::SqlStore(std::unique_ptr<Connection> writer, Connections readers, Conn
   write([&](Transaction& t) {
     // A clock that was set back between two lives would make retries wait by as much.
     const Millis latest = t.steady + options_.retry_delay_max.count();
-    return t.db.change("update submissions set not_before = :a where not_before > :b", latest, latest);
+    t.db.change("update submissions set not_before = :a where not_before > :b", latest, latest);
+    // And it would make new submissions older than those there are.
+    std::string newest;
+    t.db.one("select coalesce(max(id), '') from submissions", std::tie(newest));
+    if (is_id(newest)) ids_.follow(newest);
+    return true;
   });
 }
 

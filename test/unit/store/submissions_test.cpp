@@ -151,6 +151,19 @@ TEST_CASE("lists: newest first, in pages without gaps or repeats, by every filte
   CHECK(f.store->list(by_verdict).next.empty());
 }
 
+TEST_CASE("ids go on rising over a restart with the clock set back") {
+  Fixture f;
+  std::vector<std::string> ids{submit(*f.store)};
+  for (int restart = 0; restart < 3; ++restart) {
+    f.clock.now -= 3'600'000;
+    f.open();
+    for (int i = 0; i < 2; ++i) ids.push_back(submit(*f.store));
+  }
+  CHECK(std::is_sorted(ids.begin(), ids.end()));
+  CHECK(std::set<std::string>(ids.begin(), ids.end()).size() == ids.size());
+  CHECK(f.store->claim(wanted())->submission.id == ids[0]);
+}
+
 TEST_CASE("a cursor that is none of ours is refused") {
   Fixture f;
   ListFilter filter;
