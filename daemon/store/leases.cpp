@@ -62,7 +62,14 @@ std::optional<Lease> SqlStore::claim(const Wanted& wanted) {
     const Submission& submission = *row;
     return Lease{submission, {}, row->attempt, expires};
   });
-  if (lease) lease->files = files(lease->submission.id);
+  if (!lease) return {};
+  try {
+    lease->files = files(lease->submission.id);
+  } catch (...) {
+    // Nobody knows of this lease: it would only run out, and count as a failure.
+    release(lease->submission.id, lease->attempt);
+    throw;
+  }
   return lease;
 }
 

@@ -244,6 +244,19 @@ TEST_CASE("given back: claimable at once, under a new number, without spending t
   CHECK(f.store->get(id)->state == State::queued);
 }
 
+TEST_CASE("a claim whose files cannot be read gives the submission back at once") {
+  Fixture f;
+  const std::string id = submit(*f.store);
+  auto db = f.raw();
+  db.execute("alter table files rename to files_away");
+  CHECK_THROWS_AS(f.store->claim(wanted()), StoreFault);
+  CHECK(f.store->get(id)->state == State::queued);
+  db.execute("alter table files_away rename to files");
+  REQUIRE(f.store->claim(wanted()));
+  CHECK(f.store->finish(id, 2, infra("engine: x"), 2));  // the first did not count
+  CHECK(f.store->get(id)->state == State::queued);
+}
+
 TEST_CASE("given back for ever is not possible") {
   Fixture f;
   const std::string id = submit(*f.store);
