@@ -82,7 +82,7 @@ TEST_CASE("what cannot be a store says so") {
   CHECK_THROWS_AS(open_sqlite("a\"b"), StoreFault);
 }
 
-TEST_CASE("the file is the daemon's alone, its path may hold blanks, commits reach the disk") {
+TEST_CASE("the file is the daemon's alone, its path may hold blanks") {
   Folder folder;
   const std::string path = (folder.path / "with a blank.db").string();
   const auto store = open_sqlite(path);
