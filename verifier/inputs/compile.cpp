@@ -114,6 +114,7 @@ void Emitter::emit_offsets(const Node& node) {
     const std::string m = std::to_string(n - 1), most = std::to_string(total - 1);
     return emit_text(ends + "1+subset(" + m + "," + most + ",sorted)@row along last-1))");
   }
+  if (n == 0 && total != 0) refuse("offsets of nothing end at 0", node);
   if (kind == "cuts_with_repeats") {  // the gaps of sorted uniform draws are as exponential ones, for their sum
     emit_text("exponential(0)");
     return finish_sizes(Finish::offsets, n, total, 0, total);
@@ -152,7 +153,7 @@ void Emitter::finish_sizes(Finish finish, std::int64_t n, std::int64_t total, st
                            std::int64_t largest) {
   Program& program = result_.program;
   finish_rows(finish, program.rank - 1);
-  if (n == 0) program.finish = Finish::none;  // the offsets of nothing: 0
+  if (n == 0) program.finish = Finish::prefix;  // the offsets of nothing: 0
   const double arguments[] = {static_cast<double>(n), static_cast<double>(total), static_cast<double>(least),
                               static_cast<double>(largest)};
   std::copy(std::begin(arguments), std::end(arguments), program.finish_arguments);

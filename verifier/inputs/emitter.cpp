@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kbench::inputs {
 namespace {
@@ -232,9 +233,13 @@ void Emitter::put_read(Op op, const Node& node) {
   const int number = static_cast<int>(known - reads.begin());
   if (known == reads.end()) reads.push_back(node.text);
   if (reads.size() > kReadsMax) refuse("reads more than " + std::to_string(kReadsMax) + " tensors", node);
-  const std::int64_t length =
-      op == Op::search ? evaluate(source->shape.back(), dims_) : problem_.elements(*source, dims_);
-  put(op, op == Op::search ? -1 : 0, number, static_cast<int>(source->dtype), static_cast<double>(length));
+  const std::int64_t elements = problem_.elements(*source, dims_);
+  const bool search = op == Op::search;
+  const std::int64_t length = search ? evaluate(source->shape.back(), dims_) : elements;
+  const std::int64_t lines = search && length > 0 ? elements / length : 0;
+  if (lines > std::numeric_limits<std::uint32_t>::max()) refuse("'" + node.text + "' has too many lines", node);
+  put(op, search ? -1 : 0, number, static_cast<int>(source->dtype), static_cast<double>(length));
+  result_.program.code[result_.program.total_length - 1].lines = static_cast<std::uint32_t>(lines);
 }
 
 // segment($offsets, position): which of the ragged segments the position (by default the flat index) lies in.

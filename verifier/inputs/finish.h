@@ -74,8 +74,8 @@ KB_HD void prefix_row(const RowView& row) {  // exclusive
 }
 
 // The `length` of n candidates with the largest scores (the program's values, the candidate being Op::current), best
-// first, or in random order where finish_arguments[1] is not 0. Of equals the lower comes first. As many as kTopKept
-// are found in one look at all candidates.
+// first, or in random order where finish_arguments[1] is not 0. Of equals the lower comes first, and a score of NaN is
+// the least. As many as kTopKept are found in one look at all candidates.
 inline constexpr int kTopKept = 16;
 
 KB_HD void top_row(const Program& program, std::uint64_t seed, const void* const* reads, const RowView& row) {
@@ -89,7 +89,8 @@ KB_HD void top_row(const Program& program, std::uint64_t seed, const void* const
     const int wanted = static_cast<int>(row.length - done < kTopKept ? row.length - done : kTopKept);
     int found = 0;
     for (std::int64_t n = 0; n < candidates; ++n) {
-      const double score = run(program, 0, program.length, seed, row.at(0), reads, static_cast<double>(n));
+      const double given = run(program, 0, program.length, seed, row.at(0), reads, static_cast<double>(n));
+      const double score = is_nan(given) ? -infinity() : given;      // NaN is not above, below or equal to any
       if (score > bound || (score == bound && n <= last)) continue;  // taken before
       if (found == wanted && !(score > scores[found - 1])) continue;
       int at = found < wanted ? found++ : found - 1;

@@ -18,7 +18,7 @@ struct Instruction {
   std::uint8_t op;
   std::uint8_t a;
   std::uint16_t b;
-  std::uint32_t pad;
+  std::uint32_t lines;  // of search
   double value;
 };
 

@@ -64,8 +64,8 @@ enum class Op : std::uint8_t {
   unpermute,    // pop n, pop place: the position that `permute` puts there
   strata,       // pop n, pop m, pop position: the position-th of m ascending distinct numbers of 0..n-1; -1 outside
   read,         // pop flat index: element of reads[a], dtype b, `value` elements in all; NaN outside
-  search,   // pop x, pop line: the last place in that line of reads[a], ascending, dtype b, `value` elements a line,
-            // that is not above x; -1: none
+  search,  // pop x, pop line: the last place in that line of reads[a], ascending, dtype b, `lines` of them with `value`
+           // elements each, that is not above x; -1: none, or no such line
   byte_of,  // pop number, pop x: that byte of x stored as dtype a
 };
 inline constexpr Op kLastValue = Op::normal, kLastUnary = Op::logical_not, kLastBinary = Op::logical_or;
@@ -261,6 +261,7 @@ KB_HD double whole_number(double u, double least, double beyond) {
 }
 
 KB_HD double last_not_above(const Instruction& instruction, const void* data, double line, double x) {
+  if (!(line >= 0 && line < instruction.lines)) return -1;  // NaN too
   const std::int64_t length = static_cast<std::int64_t>(instruction.value);
   const std::int64_t begin = static_cast<std::int64_t>(line) * length;
   std::int64_t low = -1, high = length;  // low: not above, high: above

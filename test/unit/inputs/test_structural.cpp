@@ -137,6 +137,19 @@ TEST_CASE("offsets begin at 0, end at the total and do not fall", "[structural]"
   CHECK(line(rows, 0, 5) != line(rows, 1, 5));
 }
 
+TEST_CASE("the offsets of nothing are 0", "[structural]") {
+  for (const char* rest : {"cuts_with_repeats", "sizes; weights=loguniform(5,10)", "list; loguniform(5,10)"}) {
+    const std::string text = "offsets(N, 0, " + std::string(rest) + ")";
+    INFO(text);
+    CHECK(made(text, DType::i32, {"N+1"}, {{"N", 0}}) == std::vector<double>{0});
+    CHECK(made(text, DType::i32, {"3", "N+1"}, {{"N", 0}}) == std::vector<double>{0, 0, 0});
+    CHECK(made(text + " |map(_+7)", DType::i32, {"N+1"}, {{"N", 0}}) == std::vector<double>{7});
+  }
+  CHECK_THROWS_WITH(made("offsets(N, 5, cuts_with_repeats)", DType::i32, {"N+1"}, {{"N", 0}}),
+                    Catch::Contains("offsets of nothing end at 0"));
+  CHECK(made("sizes(N, 0, weights=loguniform(5,10))", DType::i32, {"N"}, {{"N", 0}}).empty());
+}
+
 TEST_CASE("sizes have the exact total within their bounds", "[structural]") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const auto x = made("sizes(12, 333, weights=loguniform(0.01,10), min=3, max=60)", DType::i32, {"12"}, {}, seed);
@@ -179,6 +192,26 @@ TEST_CASE("top chooses the largest scores", "[structural]") {
     rows.insert(line(x, row, 4));
   }
   CHECK(rows.size() > 40);
+}
+
+TEST_CASE("a score that is no number is the least", "[structural]") {
+  // More than one look at the candidates takes, so that a second look has to know what the first one took.
+  const auto x = made("top(40; where(_ % 3 == 0, nan, -_))", DType::i32, {"2", "40"});
+  std::vector<double> expected;
+  for (int n = 0; n < 40; ++n)
+    if (n % 3 != 0) expected.push_back(n);
+  for (int n = 0; n < 40; n += 3) expected.push_back(n);
+  CHECK(line(x, 0, 40) == expected);
+  CHECK(line(x, 1, 40) == expected);
+  CHECK(sorted(made("top(40; nan; shuffled)", DType::i32, {"40"})) == counting(40));
+}
+
+TEST_CASE("segments of a line of offsets that does not exist", "[structural]") {
+  const Made tensors({{"off", DType::i32, {"2", "4"}, "pick(i1; 0, 2, 3, 5+i0)"},
+                      {"id", DType::i32, {"6"}, "segment($off[pick(i0; -1, 0, 1, 2, 1e18, nan)], 2)"},
+                      {"last", DType::i32, {"2"}, "segment($off[i0], 5)"}});
+  CHECK(tensors.values("id") == std::vector<double>{-1, 1, 1, -1, -1, -1});
+  CHECK(tensors.values("last") == std::vector<double>{3, 2});
 }
 
 TEST_CASE("segments of ragged offsets", "[structural]") {
