@@ -123,8 +123,9 @@ verify::Repetition RunningWorker::call(verify::Device& device, protocol::Call wh
   plan.epoch = process_->next_epoch();
   plan.deadline = nanoseconds(deadline_s);
   const verify::Repetition repetition = device.repeat(plan, *process_);
-  if (repetition.ended != verify::Ended::done) throw finding_of(*process_, repetition.ended, where, deadline_s);
-  if (!process_->violation().empty()) throw finding_of(*process_, verify::Ended::died, where, deadline_s);
+  verify::Ended ended = repetition.ended;
+  if (process_->ran_out_of_memory() || !process_->violation().empty()) ended = verify::Ended::died;
+  if (ended != verify::Ended::done) throw finding_of(*process_, ended, where, deadline_s);
   return repetition;
 }
 

@@ -98,8 +98,9 @@ void for_each_process(uid_t uid, const Body& body) {
 
 }  // namespace
 
-std::map<pid_t, Thread> threads_of(uid_t uid) {
+std::map<pid_t, Thread> threads_of(uid_t uid, bool* whole) {
   std::map<pid_t, Thread> threads;
+  std::map<pid_t, long> found;  // threads by process
   for_each_process(uid, [&](int proc, const char* pid, const Status&) {
     char folder[64];
     snprintf(folder, sizeof folder, "%.20s/task", pid);
@@ -109,18 +110,28 @@ std::map<pid_t, Thread> threads_of(uid_t uid) {
       snprintf(path, sizeof path, "%s/%.20s", folder, tid);
       if (!read_status(proc, path, &status)) return;
       read_run_time(proc, path, &status.thread);
+      status.thread.leader = strcmp(pid, tid) == 0;
       threads[static_cast<pid_t>(atoi(tid))] = status.thread;
+      ++found[static_cast<pid_t>(atoi(pid))];
     });
+  });
+  if (!whole) return threads;
+  *whole = true;
+  for_each_process(uid, [&](int, const char* pid, const Status& status) {
+    const auto before = found.find(static_cast<pid_t>(atoi(pid)));
+    *whole = *whole && before != found.end() && before->second == status.threads;
   });
   return threads;
 }
 
+// Leaves `leader` as it was.
 bool read_thread(pid_t tid, Thread* thread) {
   char folder[32];
   snprintf(folder, sizeof folder, "/proc/%d", tid);
   Status status;
   if (!read_status(AT_FDCWD, folder, &status)) return false;
   read_run_time(AT_FDCWD, folder, &status.thread);
+  status.thread.leader = thread->leader;
   status.thread.exiting = is_exiting(folder);
   *thread = status.thread;
   return true;

@@ -92,6 +92,9 @@ class WorkerProcess final : public verify::Peer {
   std::string text() const;
   // How the worker broke the protocol, else empty: "done for epoch 7 while 3 was asked". For integrity_violation.
   std::string violation() const;
+  // True once the container's OOM killer has struck since the worker was started, whomever: the worker is ended then.
+  // stop() looks when it checks, and when the worker ends it is looked; where nobody is stopped, ask after each call.
+  bool ran_out_of_memory();
 
   void leave();  // asks it to end; after leave_grace as kill()
   void kill();   // SIGKILL to the process and reap it; its children are kill_and_wipe's

@@ -66,21 +66,37 @@ struct WorkerProcess::State {
   std::map<pid_t, Thread> at_stop;
 
   std::uint32_t epoch_seen() const { return from->done.load(std::memory_order_acquire); }
+  bool over() const { return !violation.empty() || facts.out_of_memory; }
+  void end();
   void violated(const std::string& how);
+  bool ran_out_of_memory();
   bool reap(int options);
   Ended await(std::uint32_t epoch, std::chrono::nanoseconds deadline);
   Ended accept(std::uint32_t epoch);
   void confirm_stopped();
-  bool settle(Clock::time_point start);
+  bool settle(Clock::time_point start, bool still);
   void check_still_stopped();
 };
 
+void WorkerProcess::State::end() {
+  if (facts.ended) return;
+  facts.killed_by_us = true;
+  ::kill(pid, SIGKILL);
+}
+
 void WorkerProcess::State::violated(const std::string& how) {
   if (violation.empty()) violation = how;
-  if (!facts.ended) {
-    facts.killed_by_us = true;
-    ::kill(pid, SIGKILL);
+  end();
+}
+
+// Whichever of its processes the OOM killer chose, the worker is over: were it let go on, a sacrificed child would
+// excuse whoever ends while stopped.
+bool WorkerProcess::State::ran_out_of_memory() {
+  if (!facts.out_of_memory && oom_kills() > oom_kills_before) {
+    facts.out_of_memory = true;
+    end();
   }
+  return facts.out_of_memory;
 }
 
 // True once the process is gone. A waitid for our own child: no pid can be mistaken.
@@ -94,7 +110,7 @@ bool WorkerProcess::State::reap(int options) {
   facts.ended = true;
   if (WIFEXITED(status)) facts.code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) facts.signal = WTERMSIG(status);
-  facts.out_of_memory = oom_kills() > oom_kills_before;
+  ran_out_of_memory();
   return true;
 }
 
@@ -115,7 +131,7 @@ Ended WorkerProcess::State::await(std::uint32_t epoch, std::chrono::nanoseconds 
   const auto start = Clock::now();
   const auto spin_end = start + command.limits.spin;
   for (;;) {
-    if (!violation.empty()) return Ended::died;
+    if (over()) return Ended::died;
     const std::uint32_t seen = epoch_seen();
     const std::uint32_t status = __atomic_load_n(&from->status, __ATOMIC_ACQUIRE);
     if (epoch == 0 ? status != 0 : seen == epoch) return accept(epoch);
@@ -136,19 +152,19 @@ Ended WorkerProcess::State::await(std::uint32_t epoch, std::chrono::nanoseconds 
 }
 
 // Once all have the signal, none of them can fork. Those not yet halted are looked at again; and when one of them was
-// still moving, all are: /proc may leave out a thread while another one ends.
+// still moving, or /proc left one out, all are.
 void WorkerProcess::State::confirm_stopped() {
   const auto start = Clock::now();
-  do at_stop = threads_of(command.uid);
-  while (violation.empty() && !settle(start));
+  bool whole;
+  do at_stop = threads_of(command.uid, &whole);
+  while (violation.empty() && !settle(start, whole));
 }
 
 // False when a thread was moving at first.
-bool WorkerProcess::State::settle(Clock::time_point start) {
-  bool still = true;
+bool WorkerProcess::State::settle(Clock::time_point start, bool still) {
   for (auto each = at_stop.begin(); each != at_stop.end();) {
     Thread& thread = each->second;
-    still = still && thread.state != 'X';
+    still = still && !thread.leaving();
     if (thread.halted()) {
       ++each;
       continue;
@@ -180,21 +196,21 @@ bool WorkerProcess::State::settle(Clock::time_point start) {
 // A process can have a timer send it SIGCONT: stopped once is not stopped for good.
 void WorkerProcess::State::check_still_stopped() {
   const std::map<pid_t, Thread> now = threads_of(command.uid);
-  const bool spared = oom_kills() == oom_kills_before;
+  if (ran_out_of_memory()) return;  // asked after the look at /proc: whom it ended there was counted before
   for (const auto& [tid, thread] : now) {
     const auto before = at_stop.find(tid);
     const std::string who = "thread " + std::to_string(tid) + ", ";
     if (before == at_stop.end()) return violated("ran while stopped: " + who + "new, in state " + thread.state);
     const std::string what = who + "from state " + before->second.state + " to " + thread.state;
-    if (thread.dead() && !before->second.dead() && spared) return violated("ended while stopped: " + what);
+    if (thread.dead() && !before->second.dead()) return violated("ended while stopped: " + what);
     if (ran(before->second, thread) || (!thread.halted() && thread.state != 'D'))
       return violated("ran while stopped: " + what + ", " +
                       std::to_string((thread.run_ns - before->second.run_ns) / 1000) + " us in " +
                       std::to_string(thread.switches - before->second.switches) + " turns");
   }
-  // Who is gone has run, unless it was dead already or memory ran out.
+  // Who is gone has run, unless it was dead already.
   for (const auto& [tid, thread] : at_stop)
-    if (!thread.dead() && !now.contains(tid) && spared)
+    if (!thread.dead() && !now.contains(tid))
       return violated("ended while stopped: thread " + std::to_string(tid) + ", from state " + thread.state);
 }
 
@@ -256,7 +272,7 @@ double WorkerProcess::worker_us() { return static_cast<double>(state_->answer.ca
 void WorkerProcess::stop() {
   State& s = *state_;
   if (!s.cleaner) throw ProcessFault("this worker was started without a cleaner");
-  if (!s.violation.empty()) return;
+  if (s.over()) return;
   if (s.stopped) return s.check_still_stopped();
   if (!s.cleaner->signal_all(SIGSTOP, s.command.limits.stop_deadline)) return s.violated("killed or held the cleaner");
   s.at_stop.clear();
@@ -266,7 +282,7 @@ void WorkerProcess::stop() {
 
 void WorkerProcess::resume() {
   State& s = *state_;
-  if (!s.violation.empty() || !s.stopped) return;
+  if (s.over() || !s.stopped) return;
   s.stopped = false;
   if (!s.cleaner->signal_all(SIGCONT, s.command.limits.stop_deadline)) s.violated("killed or held the cleaner");
 }
@@ -277,6 +293,7 @@ std::string WorkerProcess::text() const {
   return escaped(protocol::text_of(state_->answer), 4 * sizeof state_->answer.text);
 }
 std::string WorkerProcess::violation() const { return state_->violation; }
+bool WorkerProcess::ran_out_of_memory() { return state_->ran_out_of_memory(); }
 
 void WorkerProcess::leave() {
   state_->to->go.store(protocol::kStop, std::memory_order_release);

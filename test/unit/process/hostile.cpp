@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -128,6 +129,44 @@ void hunt_cleaner() {
       if (getsid(pid) == getsid(verifier)) prey[count++] = pid;
     for (;;)
       for (int i = 0; i < count; ++i) kill(prey[i], SIGKILL);
+  });
+}
+
+// A child that the OOM killer is to choose first takes `bytes_max` of memory (0: all there is). True when it was
+// killed.
+bool sacrifice_child(long long bytes_max) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (FILE* score = fopen("/proc/self/oom_score_adj", "w")) {
+      fputs("1000", score);
+      fclose(score);
+    }
+    for (long long taken = 0; bytes_max == 0 || taken < bytes_max; taken += 1 << 20) {
+      auto* block = static_cast<volatile char*>(malloc(1 << 20));
+      for (int i = 0; block && i < 1 << 20; i += 4096) block[i] = 1;
+    }
+    _exit(0);
+  }
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFSIGNALED(status);
+}
+
+// As a pool does that starts a thread or a process for every piece of work and waits for it, all the time.
+void keep_starting() {
+  const auto threads_all_the_time = [] {
+    pthread_t threads[32];
+    for (;;) {
+      for (pthread_t& each : threads) pthread_create(&each, nullptr, [](void* none) { return none; }, nullptr);
+      for (const pthread_t each : threads) pthread_join(each, nullptr);
+    }
+  };
+  for (int i = 0; i < 4; ++i) in_background(threads_all_the_time);
+  in_background([] {
+    for (;;) {
+      const pid_t child = fork();
+      if (child == 0) _exit(0);
+      waitpid(child, nullptr, 0);
+    }
   });
 }
 
@@ -252,6 +291,12 @@ extern "C" int kbench_run(const kbench_args* a, kbench_stream) {
         auto* block = static_cast<volatile char*>(malloc(1 << 20));
         for (int i = 0; block && i < 1 << 20; i += 4096) block[i] = 1;
       }
+    case Mode::sacrifices:
+      if (sacrifice_child(args.amount) != (args.amount == 0)) return 1;
+      break;
+    case Mode::pools:
+      keep_starting();
+      break;
     case Mode::litters: {
       char command[512];
       snprintf(command, sizeof command,

@@ -24,5 +24,7 @@ enum class Mode : long long {
   refuses,
   litters,
   leaks,
-  eats_memory
+  eats_memory,
+  sacrifices,
+  pools
 };

@@ -74,6 +74,28 @@ std::map<pid_t, std::string> children_other_than(pid_t worker) {
   return found;
 }
 
+constexpr long long kLittleMemory = 256 << 20;
+
+// What `body` returns in a child in a control group of its own with so much memory; the child is the verifier then.
+int in_little_memory(const std::function<int()>& body) {
+  const std::string group = "/sys/fs/cgroup/memory/kbench-test-" + std::to_string(getpid());
+  std::error_code error;
+  if (!std::filesystem::create_directory(group, error)) {
+    WARN("no memory control group to be made here: not tested");
+    return 0;
+  }
+  std::ofstream(group + "/memory.limit_in_bytes") << kLittleMemory;
+  const pid_t child = fork();
+  if (child == 0) {
+    std::ofstream(group + "/cgroup.procs") << getpid() << std::flush;
+    _exit(body());
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  for (int i = 0; i < 100 && rmdir(group.c_str()) != 0; ++i) std::this_thread::sleep_for(10ms);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 }  // namespace
 
 TEST_CASE("an honest worker answers call after call and leaves") {
@@ -134,29 +156,44 @@ TEST_CASE("a worker that ends is seen to have ended") {
 }
 
 TEST_CASE("a worker that eats all memory is told from one that dies of something else") {
-  // A control group of the test's own, entered by a child, which is the verifier then.
-  const std::string group = "/sys/fs/cgroup/memory/kbench-test-" + std::to_string(getpid());
-  std::error_code error;
-  if (!std::filesystem::create_directory(group, error)) {
-    WARN("no memory control group to be made here: not tested");
-    return;
-  }
-  std::ofstream(group + "/memory.limit_in_bytes") << (256 << 20);
-  const pid_t child = fork();
-  if (child == 0) {
-    std::ofstream(group + "/cgroup.procs") << getpid() << std::flush;
-    _exit([] {
-      Run run(Mode::eats_memory);
-      if (run.ready() != Ended::done) return 3;
-      if (run.call() != Ended::died) return 4;
-      const ExitFacts facts = run.worker->exit_facts();
-      return facts.out_of_memory && facts.signal == SIGKILL && !facts.killed_by_us ? 0 : 2;
-    }());
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  CHECK(status == 0);
-  for (int i = 0; i < 100 && rmdir(group.c_str()) != 0; ++i) std::this_thread::sleep_for(10ms);
+  CHECK(in_little_memory([] {
+          Run run(Mode::eats_memory);
+          if (run.ready() != Ended::done) return 3;
+          if (run.call() != Ended::died) return 4;
+          const ExitFacts facts = run.worker->exit_facts();
+          return facts.out_of_memory && facts.signal == SIGKILL && !facts.killed_by_us ? 0 : 2;
+        }) == 0);
+}
+
+TEST_CASE("one child sacrificed to the OOM killer ends the worker, and so excuses nobody") {
+  const bool stopped = GENERATE(true, false);
+  CHECK(in_little_memory([&] {
+          Run run(Mode::sacrifices);
+          if (run.ready() != Ended::done) return 3;
+          if (run.call() != Ended::done) return 4;
+          if (stopped) run.worker->stop();
+          if (stopped) run.worker->stop();
+          if (!stopped && !run.worker->ran_out_of_memory()) return 5;
+          if (run.worker->wait_done(1, 0s) != Ended::died) return 6;
+          run.worker->resume();
+          run.worker->kill();
+          const ExitFacts facts = run.worker->exit_facts();
+          return facts.out_of_memory && facts.killed_by_us && run.worker->violation().empty() ? 0 : 2;
+        }) == 0);
+}
+
+TEST_CASE("a worker that stays within its memory is let be, however near the limit") {
+  CHECK(in_little_memory([&] {
+          Run run(Mode::sacrifices, kLittleMemory - kLittleMemory / 4);
+          if (run.ready() != Ended::done) return 3;
+          for (int i = 0; i < 3; ++i) {
+            if (run.call() != Ended::done) return 4;
+            run.worker->stop();
+            run.worker->stop();
+            run.worker->resume();
+          }
+          return run.worker->ran_out_of_memory() || run.worker->exit_facts().out_of_memory ? 2 : 0;
+        }) == 0);
 }
 
 TEST_CASE("a worker that does not answer runs into the deadline") {
@@ -340,6 +377,20 @@ TEST_CASE("hunting the cleaner is no way out") {
     if (run.worker->violation().empty())
       for (const auto& [tid, thread] : threads_of(kUid)) REQUIRE(thread.halted());
     run.worker->resume();
+  }
+}
+
+TEST_CASE("a pool that starts and awaits short threads and processes all the time is no violation") {
+  Run run(Mode::pools);
+  REQUIRE(run.ready() == Ended::done);
+  REQUIRE(run.call() == Ended::done);
+  for (int i = 0; i < 1000; ++i) {
+    run.worker->stop();
+    run.worker->stop();
+    INFO(i);
+    REQUIRE(run.worker->violation() == "");
+    run.worker->resume();
+    std::this_thread::sleep_for(std::chrono::microseconds(100 * (i % 10)));
   }
 }
 
