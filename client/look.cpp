@@ -73,16 +73,18 @@ int list(Api& api, const Listing& given, bool as_json) {
   add("verdict", given.verdict);
   add("label", given.label);
   std::vector<std::vector<std::string>> rows{{"ID", "TASK", "DEVICE", "STATE", "VERDICT", "REWARD", "CREATED"}};
+  const auto is_full = [&] { return rows.size() > static_cast<std::size_t>(given.limit); };
   std::string cursor;
   do {
     const auto page = json::parse(
         api.ask("GET", "/api/v1/submissions" + query + (cursor.empty() ? "" : "&cursor=" + encoded(cursor))).body);
     for (const auto& s : page.at("submissions")) {
+      if (!given.all && is_full()) break;
       if (as_json) print_json(s);
       rows.push_back({text_in(s, "id"), text_in(s, "task"), text_in(s, "device"), text_in(s, "state"),
                       text_in(s, "verdict"), reward_in(s), text_in(s, "created")});
     }
-    cursor = given.all ? text_in(page, "next") : "";
+    cursor = given.all || !is_full() ? text_in(page, "next") : "";  // pages may be short before the end
   } while (!cursor.empty());
   if (!as_json) print(table(rows));
   return kOk;

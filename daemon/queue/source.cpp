@@ -106,7 +106,7 @@ class Queue::Source : public grader::AttemptSource {
     auto& held = held_[{id, attempt}];
     if (!held) {
       held = std::make_shared<Held>();
-      // Not the pointer that counts: the subscription ends with what it tells.
+      // A plain pointer: the subscription is a part of what it points to, and the first to go.
       held->news = std::move(state_->held.subscribe(id, [h = held.get()] { h->is_news = true; })).value();
     }
     return held;
