@@ -26,7 +26,7 @@ using BufferCompleted = void(void* context, std::uint32_t stream, std::uint8_t* 
 // Of a kernel's record; mangled.
 inline const char* name_of(const Record* record) {
   const char* name;
-  std::memcpy(&name, reinterpret_cast<const char*>(record) + kNameOffset, sizeof name);
+  std::memcpy(static_cast<void*>(&name), reinterpret_cast<const char*>(record) + kNameOffset, sizeof name);
   return name;
 }
 
