@@ -27,7 +27,7 @@ struct Finding : std::runtime_error {
   Finding(std::string verdict_, std::string rule_, const std::string& reason)
       : std::runtime_error(reason), verdict(std::move(verdict_)), rule(std::move(rule_)) {}
   std::string verdict;
-  std::string rule;  // of an integrity_violation: guard_write, late_write, protocol, interference; of a
+  std::string rule;  // of an integrity_violation: guard_write, late_write, protocol, interference, leftovers; of a
                      // rule_violation: kernels_max; else empty
 };
 

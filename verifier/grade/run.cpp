@@ -38,7 +38,11 @@ class Run {
     for (const measure::Planned& planned : plan_.repetitions) repeat(worker, planned);
     check_late_write();
     if (record_.kind == RunKind::timed_odd) odd_shapes(worker);
-    record_.log = worker.end();
+    try {
+      record_.log = worker.end();
+    } catch (const process::Leftovers& fault) {
+      throw Finding(events::kIntegrityViolation, "leftovers", fault.what());
+    }
     return std::move(record_);
   }
 

@@ -26,11 +26,18 @@ namespace kbench::process {
 struct ProcessFault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };  // infrastructure: ours, not the worker's
+// What a uid left behind is more than can be ended or removed, and that is proved to be its own doing: it went on
+// making processes, or the cleaning had all the processor time that it needs a thousand times over and was never held
+// up.
+struct Leftovers : ProcessFault {
+  using ProcessFault::ProcessFault;
+};
 
 struct Limits {
   std::uint64_t open_files = 4096;        // RLIMIT_NOFILE
   std::uint64_t file_bytes = 4ULL << 30;  // RLIMIT_FSIZE
-  std::uint64_t processes = 4096;         // RLIMIT_NPROC: counts the uid over the whole host
+  std::uint64_t processes = 4096;         // RLIMIT_NPROC: counts the uid over the whole host. Less where the container
+                                          // may have less: some are kept for the verifier
   std::size_t output_bytes = 64 * 1024;   // of stdout and stderr kept, escaped; the rest is counted and dropped
   std::chrono::microseconds spin{50};     // wait_done: busy that long, then asleep. Long on cuda, short where the
                                           // verifier would take a processor from the worker
@@ -117,14 +124,17 @@ void write_file(uid_t uid, const std::string& path, std::string_view content);
 
 // Runs `body` in a child process under the uid (no other group, no new privileges) and returns its exit status; 128 +
 // signal when a signal ended it. After the deadline it is killed: 128 + SIGKILL. The child shares nothing but inherits
-// everything: `body` must not show secrets to other processes of the uid.
+// everything: `body` must not show secrets to other processes of the uid. Throws ProcessFault when there is no room for
+// a process until the deadline.
 int run_as(uid_t uid, const std::function<int()>& body, std::chrono::nanoseconds deadline);
 
 // Kills all processes of the uid, then removes all it owns under the public folders and its System V objects.
-// Throws ProcessFault when something of it is left: then the container is no longer fit for another run.
+// Throws when something of it is left: then the container is no longer fit for another run. Leftovers: that is the
+// uid's own doing; ProcessFault: it need not be.
 struct WipeOptions {
   std::vector<std::string> folders{"/tmp", "/dev/shm", "/var/tmp", "/dev/mqueue"};
-  std::chrono::seconds deadline{60};
+  std::chrono::seconds processor_time{60};  // of the removing; at least 1. More: too much was left
+  std::chrono::seconds deadline{300};       // the same by the clock. More: something holds us up
 };
 void kill_and_wipe(uid_t uid, const WipeOptions& options = {});
 

@@ -34,7 +34,11 @@ void close_from(int first) {
 }
 
 int run_as(uid_t uid, const std::function<int()>& body, std::chrono::nanoseconds deadline) {
-  const pid_t pid = fork();
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  pid_t pid;
+  // Processes that were killed hold their places until somebody has reaped them.
+  while ((pid = fork()) < 0 && errno == EAGAIN && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(1ms);
   if (pid < 0) throw ProcessFault(std::string("fork: ") + strerror(errno));
   if (pid == 0) {
     umask(077);
@@ -46,7 +50,6 @@ int run_as(uid_t uid, const std::function<int()>& body, std::chrono::nanoseconds
     }
     _exit(status);
   }
-  const auto end = std::chrono::steady_clock::now() + deadline;
   int status = 0;
   for (bool killed = false;;) {
     const pid_t got = waitpid(pid, &status, killed ? 0 : WNOHANG);

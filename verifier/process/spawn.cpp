@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "verifier/process/cgroup.h"
 #include "verifier/process/drop.h"
 #include "verifier/protocol/protocol.h"
 
@@ -90,10 +91,18 @@ bool limit(int what, std::uint64_t value) {
   return setrlimit(static_cast<__rlimit_resource>(what), &wanted) == 0;
 }
 
+// Kept for the verifier, whatever a worker does: it forks one at a time, threads of its own come and go.
+constexpr std::uint64_t kProcessesKept = 16;
+
+std::uint64_t processes_max(const Limits& limits) {
+  const std::uint64_t room = room_for_processes().value_or(UINT64_MAX);
+  return std::min(limits.processes, room > kProcessesKept ? room - kProcessesKept : 1);
+}
+
 constexpr char kDescriptors[] = "descriptors";  // failed before descriptor 4 was there to report on
 
 // In the child, between fork and exec: nothing that allocates. Returns the name of the step that failed.
-const char* become_worker(const Command& command, int socket, int output, int report) {
+const char* become_worker(const Command& command, std::uint64_t processes, int socket, int output, int report) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -118,7 +127,7 @@ const char* become_worker(const Command& command, int socket, int output, int re
   close_from(5);
   const Limits& limits = command.limits;
   if (!limit(RLIMIT_CORE, 0) || !limit(RLIMIT_NOFILE, limits.open_files) || !limit(RLIMIT_FSIZE, limits.file_bytes) ||
-      !limit(RLIMIT_NPROC, limits.processes))
+      !limit(RLIMIT_NPROC, processes))
     return "limits";
   if (!drop_to(command.uid)) return "taking on the uid";
   if (chdir(command.home.c_str()) != 0) return "entering its folder";
@@ -136,12 +145,13 @@ pid_t spawn(const Command& command, int socket, int output) {
   variables.insert(variables.end(), command.environment.begin(), command.environment.end());
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   const std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
+  const std::uint64_t processes = processes_max(command.limits);
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) throw ProcessFault(std::string("pipe: ") + strerror(errno));
 
   const pid_t pid = fork();
   if (pid == 0) {
-    const char* step = become_worker(command, socket, output, report[1]);
+    const char* step = become_worker(command, processes, socket, output, report[1]);
     if (!step) {
       execve(program.c_str(), argv.data(), envp.data());
       step = "executing the worker";
