@@ -52,7 +52,11 @@ class CpuDevice final : public Device {
     constexpr double kNone = std::numeric_limits<double>::infinity();
     return {kNone, kNone, kNone};
   }
-  std::uint64_t free_bytes() override { return cpu_free_bytes(); }
+  // Beside what a reference has each time.
+  std::uint64_t free_bytes() override {
+    const std::uint64_t free = cpu_free_bytes();
+    return free - std::min(free, scratch_had_);
+  }
   bool has_kernels() const override { return false; }
 
   std::unique_ptr<Buffer> allocate(std::uint64_t bytes) override { return cpu_private(bytes); }
@@ -121,6 +125,7 @@ class CpuDevice final : public Device {
   std::uint64_t throttled_at_start_;
   std::uint64_t hash_key_ = 0;
   std::unique_ptr<Buffer> scratch_;
+  std::uint64_t scratch_had_ = 0;  // the most that a run of a reference has had
 };
 
 void CpuDevice::fill(const Fill& fill, std::uint64_t seed) {
@@ -212,7 +217,9 @@ Repetition CpuDevice::repeat(const RepetitionPlan& plan, Peer& peer) {
 
 struct ReferenceContext {
   CpuPool* pool;
-  std::vector<std::unique_ptr<Buffer>> scratch;
+  std::uint64_t had;  // by one run before
+  std::uint64_t bytes = 0;
+  std::vector<std::unique_ptr<Buffer>> scratch = {};
 };
 
 void run_ranges(void* context, long long n, void (*body)(void* arg, long long begin, long long end), void* arg) {
@@ -221,20 +228,25 @@ void run_ranges(void* context, long long n, void (*body)(void* arg, long long be
            [&](std::int64_t begin, std::int64_t end) { body(arg, begin, end); });
 }
 
+// A reference has run before the first worker did. What it had then it has again, whatever seems to be in use: a worker
+// can leave nothing behind but what the kernel lets go of when it is needed.
 void* take_scratch(void* context, unsigned long long bytes) {
-  auto& scratch = static_cast<ReferenceContext*>(context)->scratch;
+  auto& run = *static_cast<ReferenceContext*>(context);
   try {
-    scratch.push_back(cpu_private(bytes));
-    return scratch.back()->region().data;
+    const bool again = bytes <= run.had && run.bytes <= run.had - bytes;
+    run.scratch.push_back(again ? cpu_private_again(bytes) : cpu_private(bytes));
+    run.bytes += bytes;
+    return run.scratch.back()->region().data;
   } catch (const OutOfDeviceMemory&) {
     return nullptr;
   }
 }
 
 void CpuDevice::run_reference(Reference* reference, const void* args) {
-  ReferenceContext context{&pool_, {}};
+  ReferenceContext context{&pool_, scratch_had_};
   kbench_exec exec{&context, run_ranges, take_scratch, nullptr};
   const int code = reference(args, &exec);
+  scratch_had_ = std::max(scratch_had_, context.bytes);
   if (code != 0) throw DeviceFault("the reference returned " + std::to_string(code));
 }
 

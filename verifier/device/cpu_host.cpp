@@ -68,20 +68,37 @@ std::string processor_name() {
 
 }  // namespace
 
-MemoryFacts read_memory() {
+namespace {
+
+// What the kernel lets go of when memory is needed: file pages, and what it remembers of names and files.
+std::uint64_t reclaimable(const std::string& stat, const std::string& prefix) {
+  std::uint64_t sum = 0;
+  for (const char* key : {"inactive_file", "active_file", "slab_reclaimable"})
+    sum += value_of(stat, prefix + key).value_or(0);
+  return sum;
+}
+
+}  // namespace
+
+MemoryFacts read_memory() { return read_memory("/proc", kGroups); }
+
+MemoryFacts read_memory(const std::string& proc, const std::string& groups) {
   MemoryFacts facts;
-  facts.total = value_of("/proc/meminfo", "MemTotal:").value_or(0) * 1024;
-  facts.available = value_of("/proc/meminfo", "MemAvailable:").value_or(0) * 1024;
-  const std::string v1 = std::string(kGroups) + "/memory/memory.", v2 = std::string(kGroups) + "/memory.";
+  facts.total = value_of(proc + "/meminfo", "MemTotal:").value_or(0) * 1024;
+  facts.available = value_of(proc + "/meminfo", "MemAvailable:").value_or(0) * 1024;
+  const std::string v1 = groups + "/memory/memory.", v2 = groups + "/memory.";
+  std::uint64_t can_go = 0;
   if (const auto limit = number_in(v2 + "max")) {
     facts.limit = *limit;
     facts.used = number_in(v2 + "current").value_or(0);
-    facts.used -= std::min(facts.used, value_of(v2 + "stat", "inactive_file").value_or(0));
+    can_go = reclaimable(v2 + "stat", "");
   } else if (const auto old = number_in(v1 + "limit_in_bytes")) {
     facts.limit = *old;  // near 2^63 where there is none
     facts.used = number_in(v1 + "usage_in_bytes").value_or(0);
-    facts.used -= std::min(facts.used, value_of(v1 + "stat", "total_inactive_file").value_or(0));
+    // The old interface does not part the kernel's share; with no worker alive nearly all of it can go.
+    can_go = reclaimable(v1 + "stat", "total_") + number_in(v1 + "kmem.usage_in_bytes").value_or(0);
   }
+  facts.used -= std::min(facts.used, can_go);
   return facts;
 }
 

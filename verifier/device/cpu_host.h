@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "verifier/device/device.h"
@@ -12,9 +13,10 @@ namespace kbench::verify {
 struct MemoryFacts {
   std::uint64_t total = 0, available = 0;  // of the machine
   std::uint64_t limit = UINT64_MAX,
-                used = 0;  // of this container, page cache that can go not counted; UINT64_MAX: none
+                used = 0;  // of this container, what the kernel can let go of not counted; UINT64_MAX: none
 };
 MemoryFacts read_memory();
+MemoryFacts read_memory(const std::string& proc, const std::string& groups);  // from these folders
 
 Facts cpu_facts(const std::vector<int>& processors);
 

@@ -32,8 +32,8 @@ void require_free(std::uint64_t bytes) {
 
 class PrivateBuffer final : public Buffer {
  public:
-  explicit PrivateBuffer(std::uint64_t bytes) : bytes_(bytes), mapped_(whole_pages(bytes)) {
-    require_free(mapped_);
+  PrivateBuffer(std::uint64_t bytes, bool ask) : bytes_(bytes), mapped_(whole_pages(bytes)) {
+    if (ask) require_free(mapped_);
     void* memory = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED) out_of_memory(bytes, strerror(errno));
     madvise(memory, mapped_, MADV_DONTDUMP);
@@ -99,7 +99,8 @@ class MemfdBuffer final : public SharedBuffer {
 
 }  // namespace
 
-std::unique_ptr<Buffer> cpu_private(std::uint64_t bytes) { return std::make_unique<PrivateBuffer>(bytes); }
+std::unique_ptr<Buffer> cpu_private(std::uint64_t bytes) { return std::make_unique<PrivateBuffer>(bytes, true); }
+std::unique_ptr<Buffer> cpu_private_again(std::uint64_t bytes) { return std::make_unique<PrivateBuffer>(bytes, false); }
 std::unique_ptr<SharedBuffer> cpu_shared(std::uint64_t bytes) { return std::make_unique<MemfdBuffer>(bytes); }
 
 std::uint64_t cpu_free_bytes() {
