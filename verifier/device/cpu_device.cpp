@@ -24,8 +24,6 @@ namespace {
 constexpr std::int64_t kGrainBytes = 256 * 1024;    // of one range, where work is by bytes
 constexpr std::int64_t kGrainElements = 16 * 1024;  // where it is by elements
 constexpr int kRangesPerThread = 8;                 // of passes and references: uneven ranges even out
-constexpr std::uint64_t kEvictFactor = 4;           // times the last-level cache
-constexpr std::uint64_t kEvictBytesMax = 1ULL << 30;
 constexpr int kCanaryRounds = 2'000'000;
 constexpr int kCanaryTries = 3;
 constexpr auto kLoadSample = std::chrono::milliseconds(50);
@@ -42,7 +40,9 @@ class CpuDevice final : public Device {
  public:
   CpuDevice() : facts_(cpu_facts(pool_.processors())), throttled_at_start_(read_throttled().value_or(0)) {
     if (getrandom(&hash_key_, sizeof hash_key_, 0) != sizeof hash_key_) throw DeviceFault("no entropy");
-    scratch_ = cpu_private(std::min(kEvictFactor * facts_.l2_bytes, kEvictBytesMax));
+    const std::uint64_t evicted = evicted_bytes(facts_.l2_bytes, facts_.memory_bytes);
+    if (auto warning = eviction_warning(facts_.l2_bytes, evicted); !warning.empty()) facts_.warnings.push_back(warning);
+    scratch_ = cpu_private(evicted);
     poison(scratch_->region(), hash_key_);
   }
 

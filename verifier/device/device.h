@@ -61,6 +61,7 @@ struct Facts {                  // recorded with every result
   int units = 0;                // SMs | cores in the affinity mask
   std::uint64_t memory_bytes = 0, l2_bytes = 0;
   double clock_mhz_max = 0, memory_clock_mhz_max = 0;
+  std::vector<std::string> warnings;  // where it cannot be measured on as it should be
 };
 
 // Bounds on the evidence of a window; what breaks one makes the repetition count as infinitely slow.

@@ -34,7 +34,8 @@ json of(const verify::Facts& f) {
           {"memory_bytes", f.memory_bytes},
           {"l2_bytes", f.l2_bytes},
           {"clock_mhz_max", f.clock_mhz_max},
-          {"memory_clock_mhz_max", f.memory_clock_mhz_max}};
+          {"memory_clock_mhz_max", f.memory_clock_mhz_max},
+          {"warnings", f.warnings}};
 }
 
 json of(const Session& session, const RunRecord& run) {

@@ -79,6 +79,16 @@ TEST_CASE("memory that the kernel lets go of when it is needed counts as free") 
   std::filesystem::remove_all(root);
 }
 
+TEST_CASE("emptying the cache takes an eighth of the memory at most, and says when that is too little") {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  CHECK(evicted_bytes(32 * kMiB, 6144 * kMiB) == 128 * kMiB);
+  CHECK(evicted_bytes(300 * kMiB, 65536 * kMiB) == 1024 * kMiB);
+  CHECK(evicted_bytes(300 * kMiB, 1024 * kMiB) == 128 * kMiB);
+  CHECK(eviction_warning(64 * kMiB, 128 * kMiB).empty());
+  CHECK(eviction_warning(300 * kMiB, 1024 * kMiB).empty());
+  CHECK(eviction_warning(65 * kMiB, 128 * kMiB).find("they hold 65 MiB, and 128 MiB are read") != std::string::npos);
+}
+
 TEST_CASE("what a reference has had is kept for it, but not held") {
   const auto reference = [](const void*, kbench_exec* exec) {
     return exec->scratch(exec->context, 64 << 20) != nullptr ? 0 : 1;
