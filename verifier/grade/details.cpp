@@ -120,6 +120,8 @@ json details_of(const Session& session) {
                            {"empty_us", c.empty_us},
                            {"writing_us", c.writing_us},
                            {"overhead_us", c.overhead_us},
+                           {"answer_us", c.answer_us},
+                           {"floor_us", c.floor_us},
                            {"stretch_us", c.stretch_us},
                            {"start_us", c.start_us}});
   }

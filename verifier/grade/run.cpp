@@ -127,8 +127,8 @@ class Run {
     // may repeat.
     const bool keep = planned.compared || (repeated && !holds_repeat(shape));
 
-    measure::Sample sample = measure::judge(evidence, session_.calibrations[shape], session_.device->bounds(),
-                                            session_.device->facts().kind == "cpu");
+    measure::Sample sample =
+        measure::judge(evidence, session_.calibrations[shape], session_.device->bounds(), session_.window());
     sample.shape = planned.shape;
     sample.scored = planned.scored;
     sample.compared = keep;
@@ -246,7 +246,7 @@ void calibrate(Session& session) {
     }
   }
   for (std::size_t shape = 0; shape < session.graded; ++shape) {
-    const measure::Calibration c = measure::calibrate(windows[0][shape], windows[1][shape]);
+    const measure::Calibration c = measure::calibrate(windows[0][shape], windows[1][shape], session.window());
     session.calibrations.push_back(c);
     session.reporter->event(events::kCalibrated, {{"shape", work.shapes()[shape].name},
                                                   {"empty_us", c.empty_us},

@@ -111,6 +111,9 @@ struct Session {
   bool enforces_conditions() const {
     return options.conditions.empty() ? device->facts().kind == "cuda" : options.conditions == "enforce";
   }
+  measure::Window window() const {
+    return device->facts().kind == "cuda" ? measure::Window::stamped : measure::Window::stopped;
+  }
   void note(const std::vector<std::string>& complaints);
   bool python() const { return language == "python"; }
 };

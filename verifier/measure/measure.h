@@ -28,6 +28,7 @@ inline constexpr double kStartExcessShare = 0.01;   // of a window: a long one's
 inline constexpr int kHardwareVoidsMax = 2;         // worker runs that hardware slowdown may void, a grading
 inline constexpr double kCheckBudgetSeconds = 10;   // of references and comparisons, a grading
 inline constexpr int kComparedMin = 2;              // a shape and worker run, whatever the reference costs
+inline constexpr double kTimeFloorUs = 1;           // the clocks tell no shorter times apart
 inline constexpr double kIntervalCoverage = 0.95;   // of the order-statistics interval
 inline constexpr double kPeakTolerance = 1.02;
 inline constexpr int kOddShapes = 2;  // drawn a grading
@@ -54,17 +55,24 @@ std::pair<int, int> interval_ranks(int n, double coverage);
 
 // What a trusted worker costs at one shape: its windows less what its own kernel took. Both variants launch one kernel,
 // the empty one's does nothing.
+//
+// A window has noise on both ends where the worker is stopped by signals. What is subtracted there is the least that a
+// trusted window ever took: so a busy machine makes a time longer, never shorter than it was.
+enum class Window : std::uint8_t { stamped, stopped };  // by the GPU | between two stops of the worker
 struct Calibration {
   double empty_us = 0, writing_us = 0;  // medians of both variants
-  double overhead_us = 0;               // the smaller: subtracted from every window
-  double stretch_us = 0;                // quiescence to A, median
-  double start_us = 0;                  // launch of the snapshot to its start: the larger of the variants' medians
+  double overhead_us = 0;               // subtracted from every window: the smaller of them; stopped: the least of all
+  double answer_us = 0;   // stopped: the least from A until the worker's answer was seen, subtracted from that stretch
+  double floor_us = 0;    // no shorter time is believed: it could not be told from the noise of the trusted windows
+  double stretch_us = 0;  // quiescence to A, median
+  double start_us = 0;    // launch of the snapshot to its start: the larger of the variants' medians
 };
 struct NotCredible : std::runtime_error {
   using std::runtime_error::runtime_error;
 };  // an infrastructure fault
 // The first kUnscored of each are dropped. Throws NotCredible for overheads that are not finite or negative.
-Calibration calibrate(std::span<const verify::Repetition> empty, std::span<const verify::Repetition> writing);
+Calibration calibrate(std::span<const verify::Repetition> empty, std::span<const verify::Repetition> writing,
+                      Window window);
 
 // --- Judgement
 // --------------------------------------------------------------------------------------------------------------------
@@ -80,11 +88,11 @@ struct Sample {
   double time_us = 0;  // infinite when a rule was broken
   verify::Repetition evidence;
 };
-// window - overhead, or infinity. With `own_time_is_floor` no less than the worker says its call took: lying about that
-// only makes it slower, and the windows of the cpu device, which carry the noise of stopping processes, then cannot
-// come out as nothing.
+// window - overhead, at least the calibration's floor, or infinity. A stopped worker's is no less than what the
+// verifier saw itself, from A to the worker's answer, and no less than the worker says its call took: lying about that
+// only makes it slower.
 Sample judge(const verify::Repetition& repetition, const Calibration& calibration, const verify::Bounds& bounds,
-             bool own_time_is_floor);
+             Window window);
 
 bool too_many_void(std::span<const Sample> samples);  // more than kVoidShareMax
 

@@ -22,6 +22,7 @@ std::vector<double> each(std::span<const verify::Repetition> repetitions, double
 
 double window_us(const verify::Repetition& r) { return r.window_us; }
 double worker_us(const verify::Repetition& r) { return r.worker_us; }
+double answer_us(const verify::Repetition& r) { return r.window_us - r.start_us; }  // start: from the answer to B
 double start_us(const verify::Repetition& r) { return r.start_us; }
 double stretch_us(const verify::Repetition& r) { return r.stretch_us; }
 
@@ -64,20 +65,32 @@ Summary summarise(const std::vector<double>& values) {
   return summary;
 }
 
-Calibration calibrate(std::span<const verify::Repetition> empty, std::span<const verify::Repetition> writing) {
+Calibration calibrate(std::span<const verify::Repetition> empty, std::span<const verify::Repetition> writing,
+                      Window window) {
   if (empty.size() <= kUnscored || writing.size() <= kUnscored)
     throw std::invalid_argument("too few repetitions to calibrate");
   Calibration result;
   // What both variants' calls take beside a kernel (launch, synchronisation) is overhead; the rest of the writing one's
   // is its kernel.
   const double bare_call_us = median(each(empty, worker_us));
-  std::vector<double> left;
+  std::vector<double> left, answers = each(empty, answer_us);
   for (std::size_t i = kUnscored; i < writing.size(); ++i) {
-    left.push_back(writing[i].window_us - std::max(0.0, writing[i].worker_us - bare_call_us));
+    const double kernel_us = std::max(0.0, writing[i].worker_us - bare_call_us);
+    left.push_back(writing[i].window_us - kernel_us);
+    answers.push_back(answer_us(writing[i]) - kernel_us);
   }
   result.empty_us = median(each(empty, window_us));
   result.writing_us = median(left);
   result.overhead_us = std::min(result.empty_us, result.writing_us);
+  result.floor_us = kTimeFloorUs;
+  if (window == Window::stopped) {
+    std::vector<double> windows = each(empty, window_us);
+    windows.insert(windows.end(), left.begin(), left.end());
+    const double typical_us = result.overhead_us;
+    result.overhead_us = *std::min_element(windows.begin(), windows.end());
+    result.answer_us = *std::min_element(answers.begin(), answers.end());
+    result.floor_us = std::max(kTimeFloorUs, typical_us - result.overhead_us);
+  }
   if (!std::isfinite(result.empty_us) || !std::isfinite(result.writing_us) || result.overhead_us < 0) {
     throw NotCredible("the calibrated overhead is " + std::to_string(result.overhead_us) + " us");
   }
@@ -115,12 +128,13 @@ Breach breach_of(const verify::Repetition& repetition, const Calibration& calibr
 }
 
 Sample judge(const verify::Repetition& repetition, const Calibration& calibration, const verify::Bounds& bounds,
-             bool own_time_is_floor) {
+             Window window) {
   Sample sample;
   sample.evidence = repetition;
   sample.breach = breach_of(repetition, calibration, bounds);
-  sample.time_us = repetition.window_us - calibration.overhead_us;
-  if (own_time_is_floor && repetition.worker_us > sample.time_us) sample.time_us = repetition.worker_us;
+  sample.time_us = std::max(repetition.window_us - calibration.overhead_us, calibration.floor_us);
+  if (window == Window::stopped)
+    sample.time_us = std::max({sample.time_us, answer_us(repetition) - calibration.answer_us, repetition.worker_us});
   if (sample.breach != Breach::none) sample.time_us = std::numeric_limits<double>::infinity();
   return sample;
 }

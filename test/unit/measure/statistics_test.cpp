@@ -78,7 +78,7 @@ TEST_CASE("measure: the smaller overhead is subtracted, the first repetitions ar
     empty.push_back(window(300 + i % 3, 1, 310, 150));
     writing.push_back(window(500 + i % 3, 196, 312, 155));
   }
-  const Calibration c = calibrate(empty, writing);
+  const Calibration c = calibrate(empty, writing, Window::stamped);
   CHECK(c.empty_us == 301);
   CHECK(c.writing_us == 306);
   CHECK(c.overhead_us == 301);
@@ -86,12 +86,48 @@ TEST_CASE("measure: the smaller overhead is subtracted, the first repetitions ar
   CHECK(c.stretch_us == 311);
 }
 
+TEST_CASE("measure: what a busy machine adds to trusted windows is not subtracted where the worker is stopped") {
+  // From A to the answer 200 us, then 100 to the stop; a neighbour adds up to two milliseconds to most of them.
+  std::vector<Repetition> empty(3, window(9000, 0, 9000, 100)), writing = empty;
+  for (int i = 0; i < 15; ++i) {
+    empty.push_back(window(300 + (i == 7 ? 0 : 1700 + i), 1, 310, 100 + (i == 7 ? 0 : 1700 + i)));
+    writing.push_back(window(2500, 196, 312, 1900));
+  }
+  const Calibration busy = calibrate(empty, writing, Window::stopped);
+  CHECK(busy.overhead_us == 300);
+  CHECK(busy.answer_us == 200);
+  CHECK(busy.floor_us == busy.empty_us - 300);
+  CHECK(calibrate(empty, writing, Window::stamped).overhead_us == busy.empty_us);
+  // 1500 us of work, while nobody is disturbed: as long as it was, whatever its call says of itself.
+  const Bounds bounds{kInf, kInf, kInf};
+  CHECK(judge(window(1800 + 600, 0, 300, 100), busy, bounds, Window::stopped).time_us == 2100);
+  Calibration quiet = busy;
+  quiet.floor_us = 1;
+  CHECK(judge(window(1800, 0, 300, 100), quiet, bounds, Window::stopped).time_us == 1500);
+  // A stop that took less than any trusted one: what was seen until the answer is left.
+  CHECK(judge(window(1750, 0, 300, 50), quiet, bounds, Window::stopped).time_us == 1500);
+}
+
+TEST_CASE("measure: a time is never nothing, and never shorter than what calibration can tell") {
+  Calibration calibration;
+  calibration.overhead_us = 300, calibration.stretch_us = 300, calibration.start_us = 150;
+  calibration.answer_us = 150, calibration.floor_us = 7;
+  const Bounds bounds{500, 1.25, 50};
+  for (const Window kind : {Window::stamped, Window::stopped}) {
+    CHECK(judge(window(290, 0), calibration, bounds, kind).time_us == 7);
+    CHECK(judge(window(307, 0), calibration, bounds, kind).time_us == 7);
+    CHECK(judge(window(308, 0), calibration, bounds, kind).time_us == 8);
+  }
+  const std::vector<Repetition> same(18, window(300, 1));
+  CHECK(calibrate(same, same, Window::stopped).floor_us == kTimeFloorUs);
+}
+
 TEST_CASE("measure: an overhead that cannot be is a fault") {
   const std::vector<Repetition> good(18, window(300, 1)), negative(18, window(10, 20)), nan(18, window(kNan, 1)),
       few(3, window(1, 0));
-  CHECK_THROWS_AS(calibrate(good, negative), NotCredible);
-  CHECK_THROWS_AS(calibrate(nan, good), NotCredible);
-  CHECK_THROWS_AS(calibrate(few, good), std::invalid_argument);
+  CHECK_THROWS_AS(calibrate(good, negative, Window::stamped), NotCredible);
+  CHECK_THROWS_AS(calibrate(nan, good, Window::stamped), NotCredible);
+  CHECK_THROWS_AS(calibrate(few, good, Window::stamped), std::invalid_argument);
 }
 
 TEST_CASE("measure: each bound at its edge") {
@@ -100,38 +136,38 @@ TEST_CASE("measure: each bound at its edge") {
   const Bounds bounds{500, 1.25, 50};
   Repetition r = window(1300, 0, 250, 200);
   r.quiescence_us = 500;
-  CHECK(judge(r, calibration, bounds, false).breach == Breach::none);
-  CHECK(judge(r, calibration, bounds, false).time_us == 1000);
+  CHECK(judge(r, calibration, bounds, Window::stamped).breach == Breach::none);
+  CHECK(judge(r, calibration, bounds, Window::stamped).time_us == 1000);
   SECTION("quiescence") {
     r.quiescence_us = GENERATE(500.1, kNan, kInf);
-    CHECK(judge(r, calibration, bounds, false).breach == Breach::quiescence);
+    CHECK(judge(r, calibration, bounds, Window::stamped).breach == Breach::quiescence);
   }
   SECTION("stretch") {
     r.stretch_us = GENERATE(250.1, kNan);
-    CHECK(judge(r, calibration, bounds, false).breach == Breach::stretch);
+    CHECK(judge(r, calibration, bounds, Window::stamped).breach == Breach::stretch);
   }
   SECTION("start") {
     r.start_us = GENERATE(200.1, kNan);
-    CHECK(judge(r, calibration, bounds, false).breach == Breach::early_done);
-    CHECK(judge(r, calibration, bounds, false).time_us == kInf);
+    CHECK(judge(r, calibration, bounds, Window::stamped).breach == Breach::early_done);
+    CHECK(judge(r, calibration, bounds, Window::stamped).time_us == kInf);
   }
   SECTION("start, behind a long window: a hundredth of it") {
     r = window(20'300, 0, 250, 353);
-    CHECK(judge(r, calibration, bounds, false).breach == Breach::none);
+    CHECK(judge(r, calibration, bounds, Window::stamped).breach == Breach::none);
     r = window(20'300, 0, 250, 353.1);
-    CHECK(judge(r, calibration, bounds, false).breach == Breach::early_done);
+    CHECK(judge(r, calibration, bounds, Window::stamped).breach == Breach::early_done);
   }
 }
 
 TEST_CASE("measure: what the worker says can only make it slower") {
   Calibration calibration;
   calibration.overhead_us = 300, calibration.stretch_us = 300, calibration.start_us = 150;
+  calibration.answer_us = 150;
   const Bounds bounds{500, 1.25, 50};
-  CHECK(judge(window(290, 40), calibration, bounds, false).time_us == -10);
-  CHECK(judge(window(290, 40), calibration, bounds, true).time_us == 40);
-  CHECK(judge(window(400, 40), calibration, bounds, true).time_us == 100);
-  CHECK(judge(window(400, 140), calibration, bounds, true).time_us == 140);
-  CHECK(judge(window(400, 140, 9999), calibration, bounds, true).time_us == kInf);
+  CHECK(judge(window(290, 40), calibration, bounds, Window::stopped).time_us == 40);
+  CHECK(judge(window(400, 40), calibration, bounds, Window::stopped).time_us == 100);
+  CHECK(judge(window(400, 140), calibration, bounds, Window::stopped).time_us == 140);
+  CHECK(judge(window(400, 140, 9999), calibration, bounds, Window::stopped).time_us == kInf);
 }
 
 TEST_CASE("measure: a tenth of the repetitions may be void, not more") {
