@@ -202,10 +202,12 @@ class Grading {
         site_.slots.quarantine(slot.index, std::string("unkillable: ") + fault.what());
       throw InfraFault("gpu", fault.what());
     }
-    if (const auto spool = read_beneath(folder_.out, "events.ndjson", kSpoolBytes)) log.take(*spool);
+    const std::string spool = read_beneath(folder_.out, "events.ndjson", kSpoolBytes).value_or("");
+    log.take(spool);
     add_log("measure", finished.log);
     end_phase();
-    const Measured measured = collect(finished);
+    Measured measured = collect(finished);
+    measured.measuring_share = measuring_share(spool, options.measure_deadline + options.container_slack);
     const Judged judged = judge(measured, lease_.submission.device, options.ranked_devices, facts_.dump());
     site_.slots.judge(*held, judged.gpu_fault, judged.outcome.reason);
     quarantine_haunted(gpus, before);

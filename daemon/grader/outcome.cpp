@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "daemon/engine/streams.h"
 
@@ -60,7 +61,11 @@ Judged without_result(const Measured& measured) {
   if (measured.disturbed) return infra_fault("engine: it went away while the container ran");
   if (measured.oom_killed)
     return {verdict_without_measuring(events::kOutOfMemory, "the memory limit of the container"), false};
-  if (measured.deadline_hit) return {verdict_without_measuring(events::kTimeout, "the grading took too long"), false};
+  // What is around the worker runs takes its time whatever the submission does: when that was most of it, it is ours;
+  // else the submission's, wherever the deadline fell: it must not choose that.
+  if (measured.deadline_hit && measured.measuring_share > 0.5)
+    return {verdict_without_measuring(events::kTimeout, "the grading took too long"), false};
+  if (measured.deadline_hit) return infra_fault("verifier: out of time, and not by what the submission did");
   return infra_fault("verifier: it ended with status " + std::to_string(measured.exit_code) + " and left no result");
 }
 
@@ -79,6 +84,23 @@ std::optional<Compiled> read_compiled(const std::string& text, std::size_t log_b
   compiled.log = log.text();
   compiled.compiler = text_of(json, "compiler").substr(0, 256);
   return compiled;
+}
+
+double measuring_share(const std::string& spool, std::chrono::milliseconds whole) {
+  const auto end = static_cast<double>(whole.count());
+  double measuring = 0, began = 0;
+  bool within = false;
+  std::istringstream lines(spool);
+  for (std::string line; std::getline(lines, line);) {
+    const Json event = parse(line);
+    if (text_of(event, "type") != events::kPhase || !event.contains("ms")) continue;
+    const double at = std::min(number_of(event["ms"]).value_or(end), end);
+    if (within) measuring += std::max(0.0, at - began);
+    within = text_of(event, "phase") == "measure";
+    began = at;
+  }
+  if (within) measuring += end - began;
+  return end > 0 ? measuring / end : 0;
 }
 
 Outcome infra(const std::string& cause, bool final) {

@@ -1,6 +1,7 @@
 // From what a measuring container left behind to how the attempt ends. Pure. Internal to daemon/grader.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,10 +23,15 @@ struct Measured {
   std::optional<std::string> reward, details, infra;  // the files' texts
   int exit_code = 0;
   bool oom_killed = false;
-  bool deadline_hit = false;  // we killed it
-  bool disturbed = false;     // the Engine was away meanwhile
-  std::string log;            // the container's, for people
+  bool deadline_hit = false;   // we killed it
+  double measuring_share = 0;  // of the time it had then, what it spent in worker runs of the submission
+  bool disturbed = false;      // the Engine was away meanwhile
+  std::string log;             // the container's, for people
 };
+
+// The measuring share of a container that ran for `whole`, by the verifier's events (`spool`, NDJSON). What it was
+// doing last it did to the end.
+double measuring_share(const std::string& spool, std::chrono::milliseconds whole);
 
 struct Judged {
   store::Outcome outcome;

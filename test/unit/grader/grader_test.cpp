@@ -117,12 +117,22 @@ TEST_CASE("a compiler that is too slow or too hungry is the submission's") {
   lab.check_clean();
 }
 
-TEST_CASE("measuring past its deadline is killed and a timeout") {
+TEST_CASE("measuring past its deadline is killed and a timeout, what is around it is nobody's") {
+  const std::string doing = GENERATE("measure", "compare");
   Lab lab;
   lab.options.measure_deadline = milliseconds(100);
-  lab.behave("measure", until_killed);
+  lab.behave("measure", [&](const FakeJob& job, std::stop_token killed) {
+    write(job.mounts.at("/kbench/out") + "/events.ndjson", event(1, "started") + event(2, "phase", {{"phase", doing}}));
+    return until_killed(job, killed);
+  });
   lab.start();
-  CHECK(lab.wait(lab.submit()).verdict == "timeout");
+  const auto found = lab.wait(lab.submit());
+  if (doing == "measure") {
+    CHECK(found.verdict == "timeout");
+  } else {
+    CHECK(found.verdict == "infra_error");
+    CHECK(found.reason.find("out of time") != std::string::npos);
+  }
   lab.check_clean();
 }
 

@@ -85,9 +85,29 @@ TEST_CASE("no result: out of memory and our deadline are the submission's") {
   Measured measured;
   measured.exit_code = 137;
   measured.deadline_hit = true;
+  measured.measuring_share = 0.51;
   CHECK(judged(measured).outcome.verdict == "timeout");
+  measured.measuring_share = 0.5;
+  CHECK(judged(measured).outcome.kind == Kind::infra);
   measured.oom_killed = true;
   CHECK(judged(measured).outcome.verdict == "out_of_memory");
+}
+
+TEST_CASE("the measuring share is of all worker runs, and what was under way lasted to the end") {
+  using std::chrono::milliseconds;
+  const auto phase = [](int ms, const std::string& name) {
+    return Json{{"seq", 1}, {"ms", ms}, {"type", "phase"}, {"phase", name}}.dump() + "\n";
+  };
+  const std::string before = phase(0, "reference") + phase(100, "calibrate");
+  CHECK(measuring_share("", milliseconds(1000)) == 0);
+  CHECK(measuring_share(before, milliseconds(1000)) == 0);
+  CHECK(measuring_share(before + phase(200, "measure"), milliseconds(1000)) == 0.8);
+  const std::string run = before + phase(200, "measure") + phase(500, "compare");
+  CHECK(measuring_share(run, milliseconds(1000)) == 0.3);
+  CHECK(measuring_share(run + phase(700, "measure") + phase(900, "compare"), milliseconds(1000)) == 0.5);
+  CHECK(measuring_share(run + "no JSON\n[]\n{\"type\":\"phase\"}\n" + phase(2000, "measure"), milliseconds(1000)) ==
+        0.3);
+  CHECK(measuring_share(run, milliseconds(0)) == 0);
 }
 
 TEST_CASE("an OOM kill explains a runtime error, and nothing else") {
