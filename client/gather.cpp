@@ -1,3 +1,5 @@
+#include <kbench/sources.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -54,7 +56,8 @@ void add(std::map<std::string, std::string>& files, const std::string& name, con
 void add_folder(std::map<std::string, std::string>& files, const fs::path& folder) {
   std::vector<fs::path> found;
   for (auto it = fs::recursive_directory_iterator(folder); it != fs::recursive_directory_iterator(); ++it) {
-    const bool hidden = it->path().filename().string().starts_with('.');
+    const std::string name = it->path().filename().string();
+    const bool hidden = name.starts_with('.') || name == sources::kSkippedFolder;
     if (hidden && it->is_directory()) it.disable_recursion_pending();
     if (!hidden && it->is_regular_file()) found.push_back(it->path());
   }

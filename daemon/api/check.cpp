@@ -1,4 +1,5 @@
 // Every rule about a submission's content. A fault names the field and the fix.
+#include <kbench/sources.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -60,17 +61,19 @@ std::string fault_of_path(const std::string& path, const Limits& limits) {
   if (path.size() > limits.path_bytes_max)
     return "Use at most " + std::to_string(limits.path_bytes_max) + " characters.";
   if (path.front() == '/') return "Use a name relative to the submission's folder.";
+  if (std::count(path.begin(), path.end(), '/') > sources::kFoldersDeepMax)
+    return "Use at most " + std::to_string(sources::kFoldersDeepMax) + " folders, one within the other.";
   std::size_t start = 0;
   while (start <= path.size()) {
     const auto end = std::min(path.find('/', start), path.size());
     const auto step = path.substr(start, end - start);
     if (step.empty() || step == "." || step == "..") return "Leave out empty, . and .. steps.";
     if (step.front() == '-' || step.front() == '.') return "Start names with a letter, a digit or _.";
-    for (const char c : step) {
-      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-                         c == '_' || c == '-' || c == '+';
-      if (!plain) return "Use letters, digits and . _ - + only, with / between folders.";
-    }
+    if (step.size() > sources::kNameBytesMax)
+      return "Use at most " + std::to_string(sources::kNameBytesMax) + " characters between two /.";
+    if (step == sources::kSkippedFolder) return "Use another name: what is called " + step + " is left alone.";
+    if (!std::all_of(step.begin(), step.end(), sources::plain))
+      return "Use letters, digits and . _ - + only, with / between folders.";
     start = end + 1;
   }
   return "";

@@ -1,4 +1,6 @@
 // The options of what grades: submissions' limits, GPUs, slots, containers.
+#include <kbench/sources.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -247,9 +249,11 @@ void add_limits(std::vector<Option>& all) {
 }
 
 void add_submissions(std::vector<Option>& all) {
-  all.push_back(number("submissions.files_max", PLACE(submissions.files_max), 1, 10'000, "Files."));
-  all.push_back(size("submissions.file_bytes_max", PLACE(submissions.file_bytes_max), kKiB, kGiB, "One file."));
-  all.push_back(size("submissions.files_bytes_max", PLACE(submissions.files_bytes_max), kKiB, kGiB, "All files."));
+  all.push_back(number("submissions.files_max", PLACE(submissions.files_max), 1, sources::kFilesMax, "Files."));
+  all.push_back(
+      size("submissions.file_bytes_max", PLACE(submissions.file_bytes_max), kKiB, sources::kFileBytesMax, "One file."));
+  all.push_back(size("submissions.files_bytes_max", PLACE(submissions.files_bytes_max), kKiB, sources::kAllBytesMax,
+                     "All files."));
   all.push_back(number("submissions.path_bytes_max", PLACE(submissions.path_bytes_max), 16, 4'000,
                        "A file's name with its folders."));
   all.push_back(number("submissions.labels_max", PLACE(submissions.labels_max), 0, 1'000, "Labels."));

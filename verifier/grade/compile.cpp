@@ -108,7 +108,7 @@ std::string unsuitable(const std::string& language, const std::string& device, c
   if (language != "cpp" && language != "cuda" && language != "python") return "there is no language " + language;
   if (language == "cuda" && device != "cuda") return "language cuda needs device cuda";
   if (language == "cpp" && !any(sources, ".cpp")) return "no *.cpp file";
-  if (language == "cuda" && !any(sources, ".cu")) return "no *.cu file";
+  if (language == "cuda" && !any(sources, ".cu") && !any(sources, ".cpp")) return "no *.cu or *.cpp file";
   const bool has_solution =
       std::any_of(sources.begin(), sources.end(), [](const Source& s) { return s.path == "solution.py"; });
   if (language == "python" && !has_solution) return "no solution.py";

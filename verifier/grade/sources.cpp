@@ -18,7 +18,6 @@ namespace kbench::grade {
 namespace {
 
 constexpr std::array kSuffixes = {".cpp", ".cu", ".h", ".hpp", ".cuh", ".inl", ".py"};
-constexpr std::size_t kNameBytesMax = 100;
 
 class Descriptor {
  public:
@@ -36,11 +35,7 @@ class Descriptor {
 };
 
 bool plain_name(const std::string& name) {
-  if (name.empty() || name.size() > kNameBytesMax || name[0] == '-') return false;
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-' || c == '+';
-  });
+  return !name.empty() && name[0] != '-' && std::all_of(name.begin(), name.end(), sources::plain);
 }
 
 bool known_suffix(const std::string& name) {
@@ -86,7 +81,7 @@ struct Walk {
     }
     while (const dirent* entry = ::readdir(entries_of.get())) {
       const std::string name = entry->d_name;
-      if (name[0] == '.' || name == "__pycache__") continue;
+      if (name[0] == '.' || name == sources::kSkippedFolder) continue;
       if (++entries > limits.files_max * 4)
         throw BadSubmission("more than " + std::to_string(limits.files_max * 4) + " entries");
       one(::dirfd(entries_of.get()), name, prefix + name, depth);
@@ -98,6 +93,8 @@ struct Walk {
     if (::fstatat(parent, name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) return;  // gone since
     const bool is_folder = S_ISDIR(facts.st_mode);
     if (!is_folder && !known_suffix(name)) return;
+    if (name.size() > sources::kNameBytesMax)
+      throw BadSubmission("a file name of more than " + std::to_string(sources::kNameBytesMax) + " characters");
     if (!plain_name(name)) throw BadSubmission("a file name with characters other than letters, digits and . _ - +");
     if (is_folder) {
       if (depth >= limits.depth_max)

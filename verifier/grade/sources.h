@@ -6,13 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "kbench/sources.h"
+
 namespace kbench::grade {
 
 struct SourceLimits {
-  int files_max = 256;
-  int depth_max = 4;  // folders below the submission
-  std::uint64_t file_bytes_max = 4ULL << 20;
-  std::uint64_t total_bytes_max = 32ULL << 20;
+  int files_max = sources::kFilesMax;
+  int depth_max = sources::kFoldersDeepMax;
+  std::uint64_t file_bytes_max = sources::kFileBytesMax;
+  std::uint64_t total_bytes_max = sources::kAllBytesMax;
   std::uint64_t artefact_bytes_max = 512ULL << 20;
 };
 

@@ -1,5 +1,7 @@
 #include "daemon/api/input.h"
 
+#include <kbench/sources.h>
+
 #include <catch2/catch.hpp>
 
 #include "test/unit/api/fixture.h"
@@ -118,9 +120,9 @@ TEST_CASE("every fault names its field, and all come at once") {
   CHECK(field([](Draft& d) { d.files[0].content = std::string("a\0b", 3); }) == "files[\"b/solution.cpp\"]");
   CHECK(field([](Draft& d) { d.files.push_back({"b", ""}); }) == "files[\"b\"]");  // a file and a folder
   CHECK(field([](Draft& d) { d.files.push_back({"a.h", ""}); }) == "files[\"a.h\"]");
-  for (const char* path :
-       {"", "/etc/passwd", "../x.cpp", "a/../../x.cpp", "a//b.cpp", "a/", "./a.cpp", ".git/config", "-o.cpp",
-        "a/-I.cpp", "a b.cpp", "a\nb.cpp", "\xc3\xa4.cpp", "a\\b.cpp", "a:b", "$(x).cpp"}) {
+  for (const char* path : {"", "/etc/passwd", "../x.cpp", "a/../../x.cpp", "a//b.cpp", "a/", "./a.cpp", ".git/config",
+                           "-o.cpp", "a/-I.cpp", "a/b/c/d/e/x.cpp", "__pycache__/x.cpp", "a/__pycache__", "a b.cpp",
+                           "a\nb.cpp", "\xc3\xa4.cpp", "a\\b.cpp", "a:b", "$(x).cpp"}) {
     INFO(path);
     CHECK(field([&](Draft& d) { d.files[0].path = path; }) == "files[\"" + std::string(path) + "\"]");
   }
@@ -129,6 +131,18 @@ TEST_CASE("every fault names its field, and all come at once") {
   d.priority = 99;
   d.files[0].path = "/x.cpp";
   CHECK(fault_of(d).errors.size() == 3);
+}
+
+TEST_CASE("names are as deep and as long as the verifier takes them, and no more") {
+  auto d = good();
+  d.files.push_back({"a/b/c/d/x.h", ""});
+  d.files.push_back({std::string(sources::kNameBytesMax - 2, 'n') + ".h", ""});
+  CHECK(fault_of(d).status == 0);
+  d.files.back().path.insert(0, "n");
+  const auto fault = fault_of(d);
+  CHECK(fault.status == 422);
+  CHECK(fault.field == "files[\"" + d.files.back().path + "\"]");
+  CHECK(fault.detail.find("at most 100 characters between two /") != std::string::npos);
 }
 
 TEST_CASE("the device and the GPUs must be there") {

@@ -129,6 +129,7 @@ TEST_CASE("files of a submission") {
   folder.write("one/.hidden", "no");
   const auto header = folder.write("two/solution.cpp", "c");
   CHECK(gathered({cpp}) == std::map<std::string, std::string>{{"solution.cpp", "a"}});
+  folder.write("one/__pycache__/solution.py", "left alone");
   CHECK(gathered({(folder.path / "one").string()}) ==
         std::map<std::string, std::string>{{"solution.cpp", "a"}, {"include/x.h", "b"}});
   CHECK_THROWS_WITH(gathered({cpp, header}), Catch::Contains("second file of the name solution.cpp"));

@@ -91,7 +91,7 @@ TEST_CASE("sources: each limit at its edge") {
     CHECK(refusal(f.path, limits).empty());
     put(f.path + "/" + std::string(97, 'n') + ".cpp", "");
     limits.files_max = 4;
-    CHECK(!refusal(f.path, limits).empty());
+    CHECK(refusal(f.path, limits).find("more than 100 characters") != std::string::npos);
   }
 }
 
@@ -164,6 +164,15 @@ TEST_CASE("compile: the command writes an artefact and compile.json, and says wh
   put(in.path + "/kernel.cu", "");
   CHECK(verify(command + " --language cuda 2>/dev/null") == 1);
   CHECK(read_compile_json(out.path).log.find("device cuda") != std::string::npos);
+  std::filesystem::remove(in.path + "/kernel.cu");
+  std::filesystem::remove(in.path + "/solution.cpp");
+  put(in.path + "/solution.h", "");
+  const std::string on_cuda = command + " --device cuda --language cuda 2>/dev/null";
+  CHECK(verify(on_cuda) == 1);
+  CHECK(read_compile_json(out.path).log.find("no *.cu or *.cpp") != std::string::npos);
+  put(in.path + "/solution.cpp", submission("", ""));  // calls of a library do without a kernel of their own
+  verify(on_cuda);
+  CHECK(read_compile_json(out.path).log.find("no *.cu") == std::string::npos);
 }
 
 TEST_CASE("compile: Python is checked and copied") {
