@@ -155,7 +155,7 @@ void add_slots(std::vector<Option>& all) {
                        return s.size() >= 2 && std::ranges::all_of(s, [](unsigned char c) { return std::isalnum(c); });
                      }));
   all.push_back(number("grader.prepare_ahead", PLACE(grader.prepare_ahead), 0, 64,
-                       "Submissions made ready while every slot is busy."));
+                       "Of each device, submissions made ready while all its slots are busy."));
 }
 
 void add_deadlines(std::vector<Option>& all) {

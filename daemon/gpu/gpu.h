@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -123,8 +124,9 @@ class Slots {
     Slots* owner_;
     std::vector<Slot> slots_;
   };
-  // Waits for `count` slots of the device (and model, if asked) at once. nullopt: stopped. Throws NoSlot when
-  // quarantine leaves too few.
+  // Waits for `count` slots of the device (and model, if asked) at once. Who came first is served first: what fits a
+  // later one is left for an earlier one that waits for more. nullopt: stopped. Throws NoSlot when quarantine leaves
+  // too few.
   std::optional<Held> acquire(const std::string& device, int count, const std::string& model, const std::string& holder,
                               const std::stop_token& stop);
   int usable(const std::string& device) const;  // not quarantined
@@ -143,12 +145,18 @@ class Slots {
     std::string reason, holder;
     int faults = 0;
   };
-  std::vector<Entry*> matching(const std::string& device, const std::string& model, bool free_only);
+  struct Waiter {
+    std::string device, model;
+    std::size_t wanted;
+  };
+  std::vector<Entry*> matching(const Waiter& waiter);
+  std::vector<Entry*> free_for(const Waiter& waiter);
   void give_back(const std::vector<Slot>& slots);
   const int gpu_faults_max_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Entry> entries_;
+  std::list<const Waiter*> waiters_;  // in order of arrival
 };
 
 }  // namespace kbench::gpu

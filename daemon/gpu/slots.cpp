@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "daemon/gpu/gpu.h"
 
@@ -66,34 +67,53 @@ Slots::Slots(std::vector<Slot> slots, int gpu_faults_max) : gpu_faults_max_(gpu_
   }
 }
 
-std::vector<Slots::Entry*> Slots::matching(const std::string& device, const std::string& model, bool free_only) {
+std::vector<Slots::Entry*> Slots::matching(const Waiter& waiter) {
   std::vector<Entry*> found;
   for (Entry& entry : entries_) {
-    if (entry.slot.device != device || entry.state == SlotState::quarantined) continue;
-    if (free_only && entry.state != SlotState::ready) continue;
-    if (!model.empty() && (!entry.slot.gpu || entry.slot.gpu->model != model)) continue;
+    if (entry.slot.device != waiter.device || entry.state == SlotState::quarantined) continue;
+    if (!waiter.model.empty() && (!entry.slot.gpu || entry.slot.gpu->model != waiter.model)) continue;
     found.push_back(&entry);
   }
   return found;
 }
 
+// Free slots that match, without those set aside for whoever came before. Else one that wants several at once would
+// wait for as long as there are others that want one.
+std::vector<Slots::Entry*> Slots::free_for(const Waiter& waiter) {
+  std::set<Entry*> set_aside;
+  for (const Waiter* other : waiters_) {
+    std::vector<Entry*> free = matching(*other);
+    const bool possible = free.size() >= other->wanted;
+    std::erase_if(free, [&](Entry* entry) { return entry->state != SlotState::ready || set_aside.contains(entry); });
+    if (other == &waiter) return free;
+    if (!possible) continue;  // it is about to be told so
+    free.resize(std::min(free.size(), other->wanted));
+    set_aside.insert(free.begin(), free.end());
+  }
+  return {};
+}
+
 std::optional<Slots::Held> Slots::acquire(const std::string& device, int count, const std::string& model,
                                           const std::string& holder, const std::stop_token& stop) {
-  const auto wanted = static_cast<std::size_t>(std::max(count, 1));
+  const Waiter waiter{device, model, static_cast<std::size_t>(std::max(count, 1))};
   std::unique_lock lock(mutex_);
+  const std::shared_ptr<void> place(nullptr, [this, at = waiters_.insert(waiters_.end(), &waiter)](void*) {
+    waiters_.erase(at);
+    changed_.notify_all();  // what was set aside for this one may fit another
+  });
   std::vector<Entry*> free;
   bool possible = true;
   const bool decided = changed_.wait(lock, stop, [&] {
-    possible = matching(device, model, false).size() >= wanted;
-    free = matching(device, model, true);
-    return !possible || free.size() >= wanted;
+    possible = matching(waiter).size() >= waiter.wanted;
+    free = free_for(waiter);
+    return !possible || free.size() >= waiter.wanted;
   });
   if (!decided) return std::nullopt;
   if (!possible)
     throw NoSlot("no " + device + " slot is left" + (model.empty() ? "" : " of model " + model) + " (wanted " +
-                 std::to_string(wanted) + ")");
+                 std::to_string(waiter.wanted) + ")");
   std::vector<Slot> taken;
-  for (std::size_t i = 0; i < wanted; ++i) {
+  for (std::size_t i = 0; i < waiter.wanted; ++i) {
     free[i]->state = SlotState::busy;
     free[i]->holder = holder;
     taken.push_back(free[i]->slot);

@@ -62,14 +62,19 @@ class Grader::Impl {
               attach_,  tasks,        source,  inventory,   seccomp_, log_} {
     if (options_.owner.empty()) options_.owner = work_folder_.owner();
     intake_.set_fault("engine", "not looked at yet");
-    const std::size_t workers = slots_.view().size() + static_cast<std::size_t>(std::max(options_.prepare_ahead, 0));
     threads_.emplace_back([this](const std::stop_token& stop) { follow_engine(stop); });
     threads_.emplace_back([this](const std::stop_token& stop) { keep_house(stop); });
     threads_.emplace_back([this](const std::stop_token& stop) { renew_all(stop); });
     if (inventory_) threads_.emplace_back([this](const std::stop_token& stop) { watch_xids(stop); });
-    for (std::size_t i = 0; i < workers; ++i)
-      threads_.emplace_back([this, uid = options_.compile_uid_first + static_cast<std::uint32_t>(i)](
-                                const std::stop_token& stop) { work(stop, uid); });
+    // For each device its own, else a backlog of one would keep all of them while another's slots idle.
+    std::map<std::string, int> workers;
+    for (const gpu::SlotView& view : slots_.view())
+      workers.try_emplace(view.slot.device, std::max(options_.prepare_ahead, 0)).first->second += 1;
+    std::uint32_t compile_uid = options_.compile_uid_first;
+    for (const auto& [device, count] : workers)
+      for (int i = 0; i < count; ++i)
+        threads_.emplace_back(
+            [this, device, uid = compile_uid++](const std::stop_token& stop) { work(stop, device, uid); });
   }
 
   ~Impl() { stop(); }
@@ -211,7 +216,7 @@ class Grader::Impl {
 
   // ---- Work.
 
-  void work(const std::stop_token& stop, std::uint32_t compile_uid) {
+  void work(const std::stop_token& stop, const std::string& device, std::uint32_t compile_uid) {
     while (!stop.stop_requested()) {
       store::Wanted wanted{};
       wanted.grader = options_.name;
@@ -219,7 +224,7 @@ class Grader::Impl {
       if (stop.stop_requested()) return;
       wanted.gpus_max = slots_.usable("cuda");
       wanted.gpu_models = slots_.models();
-      std::erase_if(wanted.devices, [&](const std::string& device) { return slots_.usable(device) == 0; });
+      std::erase_if(wanted.devices, [&](const std::string& one) { return one != device || slots_.usable(one) == 0; });
       if (wanted.devices.empty()) {
         sleep(options_.health_every, stop);
         continue;

@@ -38,7 +38,7 @@ struct Options {
   std::string seccomp_file;  // JSON profile for all containers; empty: docker/seccomp.json as it was built in
   std::string base_cpu = "kbench/base:cpu", base_cuda = "kbench/base:cuda";
   std::string gpu_arch = "90a";  // what CUDA submissions are compiled for
-  int prepare_ahead = 2;         // submissions made ready while every slot is busy
+  int prepare_ahead = 2;         // of each device, submissions made ready while all its slots are busy
 
   // One deadline a phase. Past image (engine::Options::build_timeout) and reference: infra_error; past compile and
   // measure: timeout.

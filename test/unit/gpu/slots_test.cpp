@@ -135,3 +135,45 @@ TEST_CASE("many threads on few slots: never two holders of one") {
   threads.clear();
   CHECK_FALSE(doubled);
 }
+
+TEST_CASE("who came first is served first, one that wants several too, and another device does not wait for it") {
+  Slots slots(three());
+  std::vector<Slots::Held> held;
+  held.push_back(*slots.acquire("cuda", 1, "H100", "s-0", {}));
+  std::mutex mutex;
+  std::vector<int> served;
+  std::vector<std::jthread> waiters;
+  const auto wait_as = [&](int number, int count) {
+    waiters.emplace_back([&, number, count] {
+      // One of them at a time: there is one H100, and it is among any two.
+      const auto mine = slots.acquire("cuda", count, count == 1 ? "H100" : "", "s", {});
+      const std::lock_guard lock(mutex);
+      served.push_back(number);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that it waits before the next one comes
+  };
+  wait_as(1, 2);  // one GPU is free, and is left for it
+  for (int number = 2; number < 12; ++number) wait_as(number, 1 + (number == 7));
+  {
+    const std::lock_guard lock(mutex);
+    CHECK(served.empty());
+  }
+  CHECK(slots.acquire("cpu", 0, "", "s", {}));
+  held.clear();
+  waiters.clear();
+  CHECK(served == std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+}
+
+TEST_CASE("what was set aside for a waiter that leaves fits the next") {
+  Slots slots(three());
+  auto held = slots.acquire("cuda", 1, "", "s-0", {});
+  std::stop_source stop;
+  auto first =
+      std::async(std::launch::async, [&] { return slots.acquire("cuda", 2, "", "s-1", stop.get_token()).has_value(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  auto second = std::async(std::launch::async, [&] { return slots.acquire("cuda", 1, "", "s-2", {}).has_value(); });
+  CHECK(second.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout);
+  stop.request_stop();
+  CHECK_FALSE(first.get());
+  CHECK(second.get());
+}

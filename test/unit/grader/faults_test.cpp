@@ -308,6 +308,37 @@ TEST_CASE("an attempt that was lost is dropped: its container is killed, nothing
   CHECK(lab.fake.containers().empty());
 }
 
+TEST_CASE("a backlog of one device leaves another's slots to those who want them") {
+  Lab lab;
+  FakeInventory inventory;
+  lab.fake.add_image("kbench/base:cuda");
+  lab.attach_options.mode = gpu::Mode::nvidia;
+  lab.options.measure_deadline = milliseconds(20'000);
+  lab.behave("reference", [](const FakeJob& job, std::stop_token) {
+    for (const char* device : {"cpu", "cuda"})
+      write(job.mounts.at("/out") + "/reference-" + device + ".so", "reference");
+    return FakeEnd{};
+  });
+  std::atomic<bool> go = false;
+  lab.behave("measure", [&](const FakeJob& job, std::stop_token killed) {
+    const bool cpu = Json::parse(job.config)["HostConfig"].value("DeviceRequests", Json::array()).empty();
+    while (cpu && !go && !killed.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+    return measures(job, killed);
+  });
+  lab.start(nullptr, &inventory);
+  std::vector<std::string> backlog;
+  for (int i = 0; i < 20; ++i) backlog.push_back(lab.submit("cpu"));
+  lab.wait_until([&] {
+    return std::count_if(backlog.begin(), backlog.end(), [&](const std::string& id) {
+             return lab.get(id).state == store::State::ready;
+           }) == lab.options.prepare_ahead;
+  });
+  CHECK(lab.wait(lab.submit("cuda")).verdict == "correct");
+  go = true;
+  for (const std::string& id : backlog) CHECK(lab.wait(id).verdict == "correct");
+  lab.grader.reset();
+}
+
 TEST_CASE("a GPU that is lost, or that an XID ends, is not measured on") {
   Lab lab;
   FakeInventory inventory;

@@ -177,6 +177,43 @@ TEST_CASE("one slot measures one at a time, and the next are made ready meanwhil
   lab.check_clean();
 }
 
+TEST_CASE("a backlog delays another submitter's single submission by what is under way, and nothing else") {
+  Lab lab;
+  std::mutex mutex;
+  std::vector<std::string> begun;
+  std::atomic<bool> go = false;
+  lab.behave("measure", [&](const FakeJob& job, std::stop_token killed) {
+    {
+      const std::lock_guard lock(mutex);
+      begun.push_back(Json::parse(job.config)["Labels"]["kbench.submission"]);
+    }
+    while (!go && !killed.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+    return measures(job, killed);
+  });
+  lab.options.measure_deadline = milliseconds(20'000);
+  lab.options.prepare_ahead = 2;
+  lab.start();
+  std::vector<std::string> backlog;
+  for (int i = 0; i < 40; ++i) backlog.push_back(lab.submit("cpu", kScan, "many"));
+  lab.wait_until([&] {
+    const auto is_ready = [&](const std::string& id) { return lab.get(id).state == State::ready; };
+    const std::lock_guard lock(mutex);
+    return begun.size() == 1 && std::count_if(backlog.begin(), backlog.end(), is_ready) == 2;
+  });
+  const std::string single = lab.submit("cpu", kScan, "one");
+  go = true;
+  CHECK(lab.wait(single).verdict == "correct");
+  {
+    const std::lock_guard lock(mutex);
+    const auto at = std::find(begun.begin(), begun.end(), single) - begun.begin();
+    // The one that was measured, the two that were ready; and while the single one is made ready, those that one
+    // worker after the other claims meanwhile are behind it.
+    CHECK(at <= 1 + 2 + 1);
+  }
+  for (const std::string& id : backlog) CHECK(lab.wait(id).verdict == "correct");
+  lab.check_clean();
+}
+
 TEST_CASE("events arrive while it measures; a lost connection loses none and doubles none") {
   Lab lab;
   std::atomic<bool> first_sent = false, go = false;
