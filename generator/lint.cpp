@@ -274,13 +274,17 @@ class Linter {
         cheat(scene, "wrong_element", i, with_wrong_bits(right, at), false);
         continue;
       }
-      // Ten tolerances off: the tolerance there is found by a first try.
-      const double trial = std::max(1.0, std::fabs(right.get(at)));
-      const Content far = with_offset(right, at, right.get(at) > 0 ? -trial : trial);
-      const double error = judge(scene, i, far).error;
-      if (!std::isfinite(error) || error <= 0) continue;
-      const double amount = (far.get(at) - right.get(at)) * 10 / error;
-      cheat(scene, "wrong_element", i, with_offset(right, at, amount), false);
+      // Ten tolerances off. How the error grows is found by two tries: evenly, beyond what a rule forgives.
+      const auto off_by = [&](double amount) {
+        const Content far = with_offset(right, at, amount);
+        return std::pair{far.get(at) - right.get(at), judge(scene, i, far).error};
+      };
+      const double trial = std::max(1.0, std::fabs(right.get(at))) * (right.get(at) > 0 ? -1 : 1);
+      const auto [near, error] = off_by(trial);
+      const auto [far, larger_error] = off_by(2 * trial);
+      if (!std::isfinite(larger_error) || larger_error <= error) continue;
+      const double tolerance = (far - near) / (larger_error - error), forgiven = near - error * tolerance;
+      cheat(scene, "wrong_element", i, with_offset(right, at, forgiven + 10 * tolerance), false);
     }
   }
 

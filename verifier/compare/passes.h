@@ -20,7 +20,7 @@ enum class Pass : std::uint8_t {
   codes,          // wrong: codes differ by more than one; flips: by one
   near,           // wrong: |y-r| > max * (u * (|r| + s))
   bounded,        // wrong: |y-r| > relative * |r| + floor
-  delta,          // wrong: |y-r| > max * u * (|r-x| + s) + ulps * ulp(x); x is `initial`
+  delta,          // wrong: |y-r| - ulps * ulp(x) > max * u * (|r-x| + s); x is `initial`
   squares,        // sum_expected2: of the finite r
   delta_squares,  // sum_expected2: of the finite r - x
   row_scale,      // row_scales[i] = rms of row i of the finite r
@@ -148,10 +148,9 @@ KB_HD double allowed(const verify::PassPlan& plan, std::int64_t index, double r)
       return p[kMax] * p[kUnit] * (inputs::magnitude(r) + scale_at(plan, index));
     case Pass::bounded:
       return p[kMax] * inputs::magnitude(r) + p[kFloor];
-    default: {
-      const double x = inputs::load(plan.dtype, plan.initial.data, index);
-      return p[kMax] * p[kUnit] * (inputs::magnitude(r - x) + p[kScale]) + p[kFloor] * ulp_of(x, p[kUlp]);
-    }
+    default:
+      return p[kMax] * p[kUnit] *
+             (inputs::magnitude(r - inputs::load(plan.dtype, plan.initial.data, index)) + p[kScale]);
   }
 }
 
@@ -163,18 +162,17 @@ KB_HD Mismatch compare_numbers(const verify::PassPlan& plan, std::int64_t index,
     const bool same = y == r || (inputs::is_nan(y) && inputs::is_nan(r));
     return {same ? 0 : inputs::infinity(), !same, false, !same && !inputs::is_finite(y)};
   }
-  const double difference = inputs::magnitude(y - r), limit = allowed(plan, index, r);
-  const bool is_delta = static_cast<Pass>(plan.pass) == Pass::delta;
-  if (is_delta) {
-    // What the format of x cannot hold is no error of the update.
+  const double limit = allowed(plan, index, r);
+  double difference = inputs::magnitude(y - r), size = r;
+  if (static_cast<Pass>(plan.pass) == Pass::delta) {
+    // What the format of x cannot hold is no error of the update, and does not count when a tolerance is measured.
     const double x = inputs::load(plan.dtype, plan.initial.data, index);
-    const double beyond = difference - plan.parameters[kFloor] * ulp_of(x, plan.parameters[kUlp]);
-    if (beyond > 0) sums.sum_error2 += beyond * beyond;
-    sums.sum_expected2 += (r - x) * (r - x);
-  } else {
-    sums.sum_error2 += difference * difference;
-    sums.sum_expected2 += r * r;
+    difference -= plan.parameters[kFloor] * ulp_of(x, plan.parameters[kUlp]);
+    if (difference < 0) difference = 0;
+    size = r - x;
   }
+  sums.sum_error2 += difference * difference;
+  sums.sum_expected2 += size * size;
   if (difference == 0) return {0, false, false, false};
   return {limit > 0 ? difference / limit : inputs::infinity(), !(difference <= limit), false, false};
 }

@@ -363,13 +363,49 @@ TEST_CASE("delta: the change counts, not the value", "[compare]") {
     close[i] = std::nextafter(r[i], 9.f);
   }
   CHECK(rule.judge(r, r, x).equal);
-  CHECK(rule.judge(close, r, x).equal);       // an ulp of the parameter is no error of the update
-  CHECK_FALSE(rule.judge(x, r, x).equal);     // nothing done
-  CHECK_FALSE(rule.judge(half, r, x).equal);  // half done, 5e-4 of the value
+  CHECK(rule.judge(close, r, x).equal);             // an ulp of the parameter is no error of the update
+  CHECK(rule.judge(close, r, x).max_error < 0.05);  // nor does it count where a tolerance is measured
+  CHECK_FALSE(rule.judge(x, r, x).equal);           // nothing done
+  CHECK_FALSE(rule.judge(half, r, x).equal);        // half done, 5e-4 of the value
   auto y = r;
   y[999] += 1e-4f;
   CHECK(rule.judge(y, r, x).first == 999);
   CHECK_THROWS_WITH(rule.judge(r, r), Contains("its content before is not at hand"));
+}
+
+TEST_CASE("delta: an optimizer's step with a part left out is seen", "[compare]") {
+  constexpr std::size_t kCount = 4000;
+  Case rule{DType::f32, {std::to_string(kCount)}, "delta", {8, 1.7}, Role::inout};
+  const auto parameters = normals(kCount, 4), m = normals(kCount, 5), v = normals(kCount, 6);
+  struct Parts {
+    double decay = 0.1, bias1 = 0.65, bias2 = 0.4, slowest = 1, share = 1;
+  };
+  std::vector<float> x(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) x[i] = 0.1f * parameters[i];
+  // Two tensors, with a rate of 1e-2 and of 1e-4.
+  const auto stepped = [&](const Parts& parts, bool other_order) {
+    std::vector<float> result(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const auto rate = static_cast<float>(i < kCount / 2 ? 1e-2 : 1e-4 * parts.slowest),
+                 decay = static_cast<float>(parts.decay), share = static_cast<float>(parts.share);
+      const float update =
+          m[i] / static_cast<float>(parts.bias1) / (std::sqrt(v[i] * v[i] / static_cast<float>(parts.bias2)) + 1e-1f);
+      result[i] = other_order ? std::fma(x[i], 1 - rate * decay, -(rate * share) * update)
+                              : x[i] - share * rate * (update + decay * x[i]);
+    }
+    return result;
+  };
+  const auto r = stepped({}, false);
+  const auto honest = rule.judge(stepped({}, true), r, x);
+  CHECK(honest.equal);
+  CHECK(honest.max_error < 0.25);  // a tolerance of four floors would be no larger than this
+  CHECK_FALSE(rule.judge(x, r, x).equal);
+  CHECK_FALSE(rule.judge(stepped({.decay = 0}, false), r, x).equal);
+  CHECK_FALSE(rule.judge(stepped({.bias1 = 1}, false), r, x).equal);
+  CHECK_FALSE(rule.judge(stepped({.bias2 = 1}, false), r, x).equal);
+  CHECK_FALSE(rule.judge(stepped({.slowest = 0}, false), r, x).equal);  // the slower tensor not stepped
+  CHECK_FALSE(rule.judge(stepped({.slowest = 0.99}, false), r, x).equal);
+  CHECK_FALSE(rule.judge(stepped({.share = 1.0001}, false), r, x).equal);
 }
 
 TEST_CASE("an empty tensor is equal", "[compare]") {
