@@ -23,7 +23,7 @@ void make_private(const std::string& path) {
   ::close(fd);
 }
 
-constexpr std::chrono::milliseconds kCheckpointPatience{50}, kCheckpointPause{1'000};
+constexpr std::chrono::milliseconds kCheckpointPatience{100}, kCheckpointPause{1'000};
 
 void wait_for_locks(Connection& db, std::chrono::milliseconds most) {
   db.text("pragma busy_timeout = " + std::to_string(most.count()));
