@@ -12,6 +12,12 @@ import kbenchd  # noqa: E402
 import programs  # noqa: E402
 
 ENV = {**os.environ, "DOCKER_HOST": kbenchd.engine_host(), "DOCKER_BUILDKIT": "0"}
+# Tasks of three more families: what makes of their naive submissions a wrong one, and the output that is wrong then.
+MISTAKES = {
+    "kv-cache-paging/fused-rope-paged-append-nhd": ("if (slot >= 0)", "if (slot >= 0 && n > 0)", "pages"),
+    "linear-attention-ssm/rwkv4-wkv": ("bonus = a->u[c]", "bonus = 0", "y"),
+    "quantization-gemm/fp8-rowwise-scaled-gemm-bias": ("a->sb[n] + float(a->bias[n])", "a->sb[n]", "C"),
+}
 RMSNORM = (kbenchd.ROOT / "test/redteam/common/rmsnorm.h").read_text()
 
 
@@ -51,6 +57,17 @@ class Task(unittest.TestCase):
     def test_rmsnorm(self):
         self.check(kbenchd.RMSNORM, {"rmsnorm.h": RMSNORM, "solution.cpp": '#include "rmsnorm.h"\nextern "C" int kbench_run(const kbench_args* a, '
                                      'kbench_stream) { return rmsnorm(*a, {}); }\n'})
+
+    def test_other_families(self):
+        for task, (right, wrong, output) in MISTAKES.items():
+            with self.subTest(task):
+                naive = (kbenchd.ROOT / "test/submissions" / task.rpartition("/")[2] / "naive/solution.cpp").read_text()
+                self.assertEqual(naive.count(right), 1)
+                reward, details = self.graded(task, {"solution.cpp": naive})
+                self.assertGreater(reward["reward"], 0, details)
+                reward, details = self.graded(task, {"solution.cpp": naive.replace(right, wrong)})
+                self.assertEqual((reward, details["verdict"]), ({"reward": 0}, "incorrect"), details)
+                self.assertIn(f": {output}: ", details["reason"])
 
 
 if __name__ == "__main__":
