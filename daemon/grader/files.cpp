@@ -34,7 +34,12 @@ class Descriptor {
 };
 
 [[noreturn]] void fail(const std::string& path, const std::string& what) { throw FileFault(path + ": " + what); }
-[[noreturn]] void fail_errno(const std::string& path) { fail(path, std::strerror(errno)); }
+[[noreturn]] void fail_errno(const std::string& path) {
+  const int error = errno;
+  for (const int machine : {ENOSPC, EDQUOT, EIO, EROFS, EMFILE, ENFILE, ENOMEM, EINTR})
+    if (error == machine) throw std::system_error(error, std::generic_category(), path);
+  fail(path, std::strerror(error));
+}
 
 int open_beneath(int folder, const std::string& path, int flags, unsigned mode = 0) {
   open_how how{};
@@ -117,6 +122,10 @@ void list(int root, const std::string& path, int depth, const TakeLimits& limits
 }
 
 }  // namespace
+
+bool is_full(const std::system_error& error) {
+  return error.code() == std::errc::no_space_on_device || error.code().value() == EDQUOT;
+}
 
 std::optional<std::string> read_beneath(const std::string& folder, const std::string& path, std::size_t bytes_max) {
   const Descriptor root(open_folder(folder));

@@ -7,13 +7,17 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace kbench::grader {
 
+// Names the path and what is wrong with it. What is wrong with the machine (a full disk, no descriptors) is a
+// std::system_error: nobody's files are at fault.
 struct FileFault : std::runtime_error {
   using std::runtime_error::runtime_error;
-};  // names the path and what is wrong
+};
+bool is_full(const std::system_error& error);  // a disk is, or a quota
 
 // The content of a regular file with one link, at most `bytes_max` long; nullopt when there is nothing by that name.
 // FileFault otherwise.

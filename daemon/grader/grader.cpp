@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "daemon/grader/attempt.h"
+#include "daemon/grader/files.h"
 #include "daemon/grader/intake.h"
 #include "daemon/grader/outcome.h"
 #include "daemon/grader/specs.h"
@@ -312,6 +313,11 @@ class Grader::Impl {
     } catch (const InfraFault& fault) {
       log_(lease.submission.id + ": " + fault.what());
       return infra(fault.what(), fault.final);
+    } catch (const std::system_error& error) {
+      log_(lease.submission.id + ": " + error.what());
+      if (!is_full(error)) return infra(std::string("grader: ") + error.what());
+      intake_.disk_is_full(error.what());
+      return std::nullopt;
     } catch (const std::exception& error) {
       log_(lease.submission.id + ": " + error.what());
       return infra(std::string("grader: ") + error.what());

@@ -158,6 +158,9 @@ Images::Pinned Images::get(const Recipe& recipe, const std::stop_token& stop,
     } catch (const InfraFault& fault) {
       failed(std::nullopt, fault.cause, std::string(fault.what()).substr(fault.cause.size() + 2), fault.final);
       throw;
+    } catch (const std::system_error& error) {
+      failed(is_full(error) ? std::optional(Kind::no_space) : std::nullopt, "image", error.what(), false);
+      throw;
     } catch (const std::exception& error) {
       failed(std::nullopt, "image", error.what(), false);
       throw;

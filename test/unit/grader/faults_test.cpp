@@ -1,4 +1,9 @@
 // Rule 10: what is wrong with the machine is never the submission's fault.
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <future>
+
 #include "daemon/grader/containers.h"
 #include "daemon/grader/specs.h"
 #include "test/unit/grader/lab.h"
@@ -129,6 +134,36 @@ TEST_CASE("rule 10: a full disk pauses the grader and is not counted against any
   CHECK(done.verdict == "correct");
   CHECK(lab.fake.count("POST /build") == 4);
   lab.wait_until([&] { return lab.grader->faults().empty(); });
+}
+
+TEST_CASE("rule 10: a work folder that is full is nobody's fault, not even the submission's whose file did not fit") {
+  bool root = true;
+  const auto in_own_mounts = [&] {  // so are the threads that it starts
+    root = ::unshare(CLONE_FS | CLONE_NEWNS) == 0 && ::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) == 0;
+    if (!root) return;
+    Lab lab;
+    const std::string& folder = lab.options.work_folder;
+    std::filesystem::create_directories(folder);
+    REQUIRE(::mount("kbench-test", folder.c_str(), "tmpfs", 0, "size=1m,mode=0700") == 0);
+    lab.start();
+    CHECK(lab.wait(lab.submit()).verdict == "correct");
+    lab.check_clean();
+    {
+      std::ofstream filler(folder + "/filler", std::ios::binary);
+      while (filler << 'x' << std::flush) {
+      }
+    }
+    std::filesystem::resize_file(folder + "/filler", std::filesystem::file_size(folder + "/filler") - 4096);
+    const std::string id = lab.submit();  // of two files
+    lab.wait_until([&] { return !lab.grader->faults().empty() && lab.get(id).attempt > 0; });
+    CHECK(lab.grader->faults()[0].part == "disk");
+    std::filesystem::remove(folder + "/filler");
+    CHECK(lab.wait(id).verdict == "correct");
+    lab.grader.reset();
+    CHECK(::umount(folder.c_str()) == 0);
+  })
+      .join();
+  if (!root) WARN("not run: it needs root");
 }
 
 TEST_CASE("rule 10: below the disk floor no work is taken") {

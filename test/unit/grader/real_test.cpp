@@ -59,7 +59,7 @@ struct House {
     options.name = options.owner = "house-" + std::to_string(::getpid());
     options.work_folder = folder + "/work";
     options.seccomp_file = "docker/seccomp.json";
-    options.measure_memory_bytes = 1ll << 30;
+    options.measure_memory_bytes = 2ll << 30;
     options.disk_free_bytes_min = 1;
     options.verifier.prepare = options.verifier.repetition = 10;
     start();
