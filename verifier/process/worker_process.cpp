@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "verifier/process/census.h"
@@ -26,16 +27,20 @@ using verify::Ended;
 namespace {
 
 constexpr auto kNap = 2ms;  // asleep at most that long before looking whether the worker still lives
-// A stopped thread's last steps into the stop may still be counted, and so may what a busy host stole meanwhile. More
-// than that is a thread that was continued; less cannot be told from an honest one, and is the most a submission can
-// gain by it.
-constexpr std::int64_t kStoppedRunNs = 1'000'000;
-constexpr std::uint64_t kStoppedSwitches = 1;  // the same, where the kernel does not say how long a thread ran
-constexpr auto kSleepersGrace = 20ms;          // after that a thread in uninterruptible sleep counts as stopped
+// A thread shows as stopped a moment before it leaves the processor. That it has left is what two looks at equal counts
+// say; on a host that steals processors one thread may yet be on its last steps. It leaves once and in less than this:
+// the most a submission can gain by being continued.
+constexpr std::int64_t kLastStepsNs = 100'000;
+constexpr std::uint64_t kLastSwitches = 1;
+constexpr int kLastThreads = 1;
+constexpr auto kSleepersGrace = 20ms;  // after that a thread in uninterruptible sleep counts as stopped
+
+bool moved(const Thread& before, const Thread& now) {
+  return now.run_ns != before.run_ns || now.switches != before.switches;
+}
 
 bool ran(const Thread& before, const Thread& now) {
-  if (before.run_ns >= 0 && now.run_ns >= 0) return now.run_ns > before.run_ns + kStoppedRunNs;
-  return now.switches > before.switches + kStoppedSwitches;
+  return now.run_ns > before.run_ns + kLastStepsNs || now.switches > before.switches + kLastSwitches;
 }
 
 }  // namespace
@@ -155,9 +160,19 @@ Ended WorkerProcess::State::await(std::uint32_t epoch, std::chrono::nanoseconds 
 // still moving, or /proc left one out, all are.
 void WorkerProcess::State::confirm_stopped() {
   const auto start = Clock::now();
-  bool whole;
-  do at_stop = threads_of(command.uid, &whole);
-  while (violation.empty() && !settle(start, whole));
+  for (bool same = false; !same;) {
+    bool whole;
+    do at_stop = threads_of(command.uid, &whole);
+    while (violation.empty() && !settle(start, whole));
+    if (!violation.empty()) return;
+    const std::map<pid_t, Thread> again = threads_of(command.uid, &whole);
+    same = std::equal(at_stop.begin(), at_stop.end(), again.begin(), again.end(), [](const auto& one, const auto& two) {
+      return one.first == two.first && one.second.state == two.second.state && !moved(one.second, two.second);
+    });
+    at_stop = again;
+    if (!same && Clock::now() - start > command.limits.stop_deadline)
+      return violated("processes would not stop: some go on");
+  }
 }
 
 // False when a thread was moving at first.
@@ -196,6 +211,7 @@ bool WorkerProcess::State::settle(Clock::time_point start, bool still) {
 // A process can have a timer send it SIGCONT: stopped once is not stopped for good.
 void WorkerProcess::State::check_still_stopped() {
   const std::map<pid_t, Thread> now = threads_of(command.uid);
+  int on_last_steps = 0;
   if (ran_out_of_memory()) return;  // asked after the look at /proc: whom it ended there was counted before
   for (const auto& [tid, thread] : now) {
     const auto before = at_stop.find(tid);
@@ -203,7 +219,8 @@ void WorkerProcess::State::check_still_stopped() {
     if (before == at_stop.end()) return violated("ran while stopped: " + who + "new, in state " + thread.state);
     const std::string what = who + "from state " + before->second.state + " to " + thread.state;
     if (thread.dead() && !before->second.dead()) return violated("ended while stopped: " + what);
-    if (ran(before->second, thread) || (!thread.halted() && thread.state != 'D'))
+    if (moved(before->second, thread)) ++on_last_steps;
+    if (ran(before->second, thread) || on_last_steps > kLastThreads || (!thread.halted() && thread.state != 'D'))
       return violated("ran while stopped: " + what + ", " +
                       std::to_string((thread.run_ns - before->second.run_ns) / 1000) + " us in " +
                       std::to_string(thread.switches - before->second.switches) + " turns");

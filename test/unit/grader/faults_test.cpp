@@ -138,7 +138,7 @@ TEST_CASE("rule 10: a full disk pauses the grader and is not counted against any
 
 TEST_CASE("rule 10: a work folder that is full is nobody's fault, not even the submission's whose file did not fit") {
   bool root = true;
-  const auto in_own_mounts = [&] {  // so are the threads that it starts
+  std::jthread([&] {  // in mounts of its own, as are the threads that it starts
     root = ::unshare(CLONE_FS | CLONE_NEWNS) == 0 && ::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) == 0;
     if (!root) return;
     Lab lab;

@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <initializer_list>
 
 #include "kbench/abi.h"
@@ -116,6 +118,21 @@ void arm_continue_timer(long long every_us) {
   timer_create(CLOCK_MONOTONIC, &event, &timer);
   const itimerspec when{{0, every_us * 1000}, {0, every_us * 1000}};
   timer_settime(timer, 0, &when, nullptr);
+}
+
+// Helpers that are continued from time to time, do 300 us of work and stop themselves again.
+void run_in_slices(long long every_us) {
+  for (int i = 0; i < 4; ++i) {
+    if (fork() != 0) continue;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    arm_continue_timer(every_us);
+    for (;;) {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(300);
+      while (std::chrono::steady_clock::now() < end) {
+      }
+      kill(getpid(), SIGSTOP);
+    }
+  }
 }
 
 // Kills whoever runs near our parent's number in its session, as fast as it can: the cleaner is reachable for a moment
@@ -281,6 +298,9 @@ extern "C" int kbench_run(const kbench_args* a, kbench_stream) {
       compute(a);
       arm_continue_timer(a->amount);
       return 0;
+    case Mode::runs_in_slices:
+      run_in_slices(a->amount);
+      break;
     case Mode::hunts_cleaner:
       hunt_cleaner();
       break;

@@ -20,6 +20,7 @@ enum class Mode : long long {
   writes_guards,
   attacks_verifier,
   continues_itself,
+  runs_in_slices,
   hunts_cleaner,
   refuses,
   litters,

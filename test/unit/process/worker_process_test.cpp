@@ -316,6 +316,16 @@ TEST_CASE("a process that continues itself is found out") {
   CHECK((how.find("processes would not stop") == 0 || how.find("ran while stopped") == 0));
 }
 
+TEST_CASE("processes that continue themselves for a moment only are found out") {
+  Run run(Mode::runs_in_slices, 150'000);
+  REQUIRE(run.ready() == Ended::done);
+  REQUIRE(run.call() == Ended::done);
+  run.worker->stop();
+  std::this_thread::sleep_for(200ms);
+  run.worker->stop();
+  CHECK(run.worker->violation().find("ran while stopped") == 0);
+}
+
 TEST_CASE("a process that ends while stopped is found out") {
   Run run(Mode::forks);
   REQUIRE(run.ready() == Ended::done);
