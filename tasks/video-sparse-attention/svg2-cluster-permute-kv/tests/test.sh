@@ -30,4 +30,7 @@ status=$?
 if [ ! -e "$out/reward.json" ] && [ ! -e "$out/infra_error.json" ]; then
   echo "{\"cause\": \"verifier\", \"message\": \"kbench-verify ended with status $status and left no result\"}" > "$out/infra_error.json"
 fi
+for result in reward.json infra_error.json; do
+  if [ -e "$out/$result" ]; then cat "$out/$result" && echo; fi
+done
 exit $status
