@@ -1,4 +1,5 @@
 // libcurl, one handle a call: a call takes milliseconds at least, a connection on the same host microseconds.
+#include <arpa/inet.h>
 #include <curl/curl.h>
 
 #include <algorithm>
@@ -127,7 +128,9 @@ Api::Api(Options options) : options_(std::move(options)) {
   curl_free(scheme);
   curl_free(host);
   if (way != "http" && way != "https") throw UsageError("not http or https: " + options_.url);
-  loopback_ = name == "localhost" || name.starts_with("127.") || name == "[::1]";
+  in_addr address{};  // a name may begin with 127., too
+  const bool is_address = inet_pton(AF_INET, name.c_str(), &address) == 1;
+  loopback_ = name == "localhost" || name == "[::1]" || (is_address && ntohl(address.s_addr) >> 24 == 127);
 }
 
 namespace {

@@ -59,6 +59,8 @@ void add_folder(std::map<std::string, std::string>& files, const fs::path& folde
     const std::string name = it->path().filename().string();
     const bool hidden = name.starts_with('.') || name == sources::kSkippedFolder;
     if (hidden && it->is_directory()) it.disable_recursion_pending();
+    // What it names may lie outside the folder, and be somebody's key: an agent's folder must not choose what is sent.
+    if (!hidden && it->is_symlink()) throw UsageError(it->path().string() + ": a link; put the file itself there");
     if (!hidden && it->is_regular_file()) found.push_back(it->path());
   }
   for (const auto& path : found) add(files, path.lexically_relative(folder).generic_string(), path);

@@ -11,9 +11,11 @@ namespace {
 std::string key_of(const http::Request& request, const Limits& limits) {
   std::string key(request.header("Idempotency-Key"));
   const bool visible = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 0x7f; });
-  if (!visible || key.size() > limits.idempotency_key_bytes_max) {
+  // Empty is what a client's unset variable looks like: taken for none, its retries would be submissions of their own.
+  const bool empty = key.empty() && request.headers.contains("idempotency-key");
+  if (!visible || empty || key.size() > limits.idempotency_key_bytes_max) {
     throw http::Problem{400, "bad-key", "an Idempotency-Key that cannot be one",
-                        "Send up to " + std::to_string(limits.idempotency_key_bytes_max) + " visible ASCII characters.",
+                        "Send 1 to " + std::to_string(limits.idempotency_key_bytes_max) + " visible ASCII characters.",
                         "Idempotency-Key"};
   }
   return key;

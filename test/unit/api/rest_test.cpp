@@ -111,6 +111,7 @@ TEST_CASE("idempotency keys") {
   CHECK(conflict.body()["field"] == "Idempotency-Key");
   CHECK(rest.submit(good_submission(), "Idempotency-Key: k2\r\n").body()["id"] != first.body()["id"]);
   CHECK(rest.submit(good_submission(), "Idempotency-Key: a b\r\n").status == 400);
+  CHECK(rest.submit(good_submission(), "Idempotency-Key:\r\n").status == 400);
   CHECK(rest.submit(good_submission(), "Idempotency-Key: " + std::string(129, 'k') + "\r\n").status == 400);
   CHECK(rest.ask("GET", kAll).body()["submissions"].size() == 2);
 }

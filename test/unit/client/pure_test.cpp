@@ -137,4 +137,6 @@ TEST_CASE("files of a submission") {
   CHECK_THROWS_WITH(gathered({"/nothing/here.cpp"}), Catch::Contains("no such file"));
   CHECK_THROWS_AS(gathered({"/dev/null"}), UsageError);
   CHECK_THROWS_AS(gathered({}), UsageError);
+  std::filesystem::create_symlink(header, folder.path / "one/include/key.h");
+  CHECK_THROWS_WITH(gathered({(folder.path / "one").string()}), Catch::Contains("key.h: a link"));
 }

@@ -56,6 +56,8 @@ struct Observed {
 Observed observed(const std::string& source, int kernels_max, const std::string& libraries) {
   const TemporaryFolder tests, sources, out;
   nlohmann::json task = json_of(kTask + "/task.json");
+  task["test"] = nlohmann::json::array({task["tiny"][0]});  // what takes the time is the size
+  task["test"][0]["name"] = "test0";
   if (kernels_max > 0) task["rules"] = {{"kernels_max", kernels_max}};
   put(tests.path + "/task.json", task.dump());
   for (const char* file : {"/task.h", "/reference.h"}) put(tests.path + file, text_of(kTask + file));
