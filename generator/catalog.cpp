@@ -1,6 +1,6 @@
 // CATALOG.json: what a list of tasks needs to know of each, and how long an ideal kernel would take on the GPUs of
 // catalog/gpus.toml.
-#include <toml++/toml.h>
+#include "generator/toml.h"
 // toml++ first, see definition.cpp.
 #include <algorithm>
 #include <cmath>
@@ -45,6 +45,8 @@ std::vector<Gpu> read_gpus(const std::string& root) {
   } catch (const toml::parse_error& error) {
     throw BadDefinition(file + ":" + std::to_string(error.source().begin.line) + ": " +
                         std::string(error.description()));
+  } catch (const ParserConfused& error) {
+    throw BadDefinition(file + ": " + error.what());
   }
   return gpus;
 }

@@ -347,6 +347,8 @@ Definition parse(const std::string& id, const std::string& file, const std::stri
   } catch (const toml::parse_error& error) {
     throw BadDefinition(file + ":" + std::to_string(error.source().begin.line) +
                         ": (syntax): " + std::string(error.description()));
+  } catch (const ParserConfused& error) {
+    throw BadDefinition(file + ": (syntax): " + error.what());
   }
   Definition definition = read(reader, id, root, header, tolerances);
   std::vector<std::string> faults = reader.faults();

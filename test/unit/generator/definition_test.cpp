@@ -1,4 +1,4 @@
-#include <toml++/toml.h>
+#include "generator/toml.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
