@@ -39,9 +39,10 @@ double now_us() {
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice() : facts_(cpu_facts(pool_.processors())), throttled_at_start_(read_throttled().value_or(0)) {
+  explicit CpuDevice(std::uint64_t evict_bytes_max)
+      : facts_(cpu_facts(pool_.processors())), throttled_at_start_(read_throttled().value_or(0)) {
     if (getrandom(&hash_key_, sizeof hash_key_, 0) != sizeof hash_key_) throw DeviceFault("no entropy");
-    const std::uint64_t evicted = evicted_bytes(facts_.l2_bytes, facts_.memory_bytes);
+    const std::uint64_t evicted = evicted_bytes(facts_.l2_bytes, facts_.memory_bytes, evict_bytes_max);
     if (auto warning = eviction_warning(facts_.l2_bytes, evicted); !warning.empty()) facts_.warnings.push_back(warning);
     scratch_ = cpu_private(evicted);
     poison(scratch_->region(), hash_key_);
@@ -286,6 +287,8 @@ std::vector<std::string> CpuDevice::complaints() {
 
 }  // namespace
 
-std::unique_ptr<Device> open_cpu_device() { return std::make_unique<CpuDevice>(); }
+std::unique_ptr<Device> open_cpu_device(std::uint64_t evict_bytes_max) {
+  return std::make_unique<CpuDevice>(evict_bytes_max);
+}
 
 }  // namespace kbench::verify

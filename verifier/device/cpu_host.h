@@ -20,8 +20,9 @@ MemoryFacts read_memory(const std::string& proc, const std::string& groups);  //
 
 Facts cpu_facts(const std::vector<int>& processors);
 
-// How much is to be read to empty a cache: four times its size, as far as that is a small part of the memory there is.
-std::uint64_t evicted_bytes(std::uint64_t cache_bytes, std::uint64_t memory_bytes);
+// How much is to be read to empty a cache: four times its size, as far as that is a small part of the memory there is
+// and not beyond `most`.
+std::uint64_t evicted_bytes(std::uint64_t cache_bytes, std::uint64_t memory_bytes, std::uint64_t most);
 // Empty when it is enough.
 std::string eviction_warning(std::uint64_t cache_bytes, std::uint64_t evicted);
 

@@ -30,16 +30,22 @@ class Run {
     const bool python = session_.python();
     protocol::Setup setup = work_.setup();
     setup.observed = record_.kind == RunKind::observed ? 1 : 0;
+    const auto start = Clock::now();
     RunningWorker worker(session_, session_.options.uid_base + kUidFirstRun + static_cast<uid_t>(record_.run),
                          python ? Host::python : Host::native, session_.artefact, "", setup);
     const Deadlines& deadlines = session_.options.deadlines;
     worker.await_ready(python ? deadlines.load_python : deadlines.load);
+    session_.seconds["measure: start workers"] += seconds_since(start);
+    const auto loaded = Clock::now();
     for (std::size_t shape = 0; shape < session_.graded; ++shape) prepare(worker, shape, plan_.prepare[shape]);
+    session_.seconds["measure: prepare"] += seconds_since(loaded);
     for (const measure::Planned& planned : plan_.repetitions) repeat(worker, planned);
     check_late_write();
     if (record_.kind == RunKind::timed_odd) odd_shapes(worker);
+    const auto done = Clock::now();
     try {
       record_.log = worker.end();
+      session_.seconds["measure: end workers"] += seconds_since(done);
     } catch (const process::Leftovers& fault) {
       throw Finding(events::kIntegrityViolation, "leftovers", fault.what());
     }

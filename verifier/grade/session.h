@@ -106,7 +106,7 @@ struct Session {
   std::vector<std::string> complaints;  // complaints that passed
   std::optional<double> peak;           // of the device for the task's bound, in the metric's unit
   double canary_before_us = 0, canary_after_us = 0;
-  std::map<std::string, double> seconds;  // by phase
+  std::map<std::string, double> seconds;  // by phase; "measure: what" is a part of measure
 
   bool enforces_conditions() const {
     return options.conditions.empty() ? device->facts().kind == "cuda" : options.conditions == "enforce";

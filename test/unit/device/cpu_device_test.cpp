@@ -81,9 +81,10 @@ TEST_CASE("memory that the kernel lets go of when it is needed counts as free") 
 
 TEST_CASE("emptying the cache takes an eighth of the memory at most, and says when that is too little") {
   constexpr std::uint64_t kMiB = 1 << 20;
-  CHECK(evicted_bytes(32 * kMiB, 6144 * kMiB) == 128 * kMiB);
-  CHECK(evicted_bytes(300 * kMiB, 65536 * kMiB) == 1024 * kMiB);
-  CHECK(evicted_bytes(300 * kMiB, 1024 * kMiB) == 128 * kMiB);
+  CHECK(evicted_bytes(32 * kMiB, 6144 * kMiB, kEvictBytesMax) == 128 * kMiB);
+  CHECK(evicted_bytes(300 * kMiB, 65536 * kMiB, kEvictBytesMax) == 1024 * kMiB);
+  CHECK(evicted_bytes(300 * kMiB, 1024 * kMiB, kEvictBytesMax) == 128 * kMiB);
+  CHECK(evicted_bytes(300 * kMiB, 65536 * kMiB, 16 * kMiB) == 16 * kMiB);
   CHECK(eviction_warning(64 * kMiB, 128 * kMiB).empty());
   CHECK(eviction_warning(300 * kMiB, 1024 * kMiB).empty());
   CHECK(eviction_warning(65 * kMiB, 128 * kMiB).find("they hold 65 MiB, and 128 MiB are read") != std::string::npos);
