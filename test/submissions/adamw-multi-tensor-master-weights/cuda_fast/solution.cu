@@ -1,4 +1,5 @@
-// A thread eight neighbouring elements, 112 bytes on their way before it looks up whose they are; most eights have one owner.
+// A thread eight neighbouring elements, 112 bytes on their way before it looks up whose they are; most eights have one
+// owner.
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
@@ -81,6 +82,6 @@ __global__ void __launch_bounds__(kThreads) elements(const kbench_args a, const 
 extern "C" int kbench_run(const kbench_args* args, kbench_stream stream) {
   const long long blocks = (args->N + kThreads * kEach - 1) / (kThreads * kEach);
   elements<<<unsigned(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(*args,
-                                                                                Rates{1 / args->bc1, 1 / args->bc2});
+                                                                                 Rates{1 / args->bc1, 1 / args->bc2});
   return cudaGetLastError();
 }

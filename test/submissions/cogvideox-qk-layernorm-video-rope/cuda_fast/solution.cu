@@ -1,5 +1,5 @@
-// A block four neighbouring tokens. Their angles' cosines and sines are computed once for all heads; then eight threads take a head of
-// a token, q, k and v together, in 16 bytes each. Four tokens of a head are neighbours in the results.
+// A block four neighbouring tokens. Their angles' cosines and sines are computed once for all heads; then eight threads
+// take a head of a token, q, k and v together, in 16 bytes each. Four tokens of a head are neighbours in the results.
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 

@@ -1,7 +1,7 @@
-// One persistent kernel, a block an SM, each with its own 32 rows of every layer. Weights do not wait for the layer before: every
-// thread keeps the next five stages of its own weights on their way into shared memory, across the barrier between layers,
-// so that memory is never idle. Products on tensor cores (the rows of x, four at most, are the columns of B), a warp a
-// sixteenth of k; no thread reads weights that another has fetched.
+// One persistent kernel, a block an SM, each with its own 32 rows of every layer. Weights do not wait for the layer
+// before: every thread keeps the next five stages of its own weights on their way into shared memory, across the
+// barrier between layers, so that memory is never idle. Products on tensor cores (the rows of x, four at most, are the
+// columns of B), a warp a sixteenth of k; no thread reads weights that another has fetched.
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
@@ -12,22 +12,22 @@
 namespace {
 
 constexpr int kWarps = 16, kThreads = 32 * kWarps;
-constexpr int kBatch = 4;              // rows of x at most
-constexpr int kTiles = 2;              // of 16 rows of weights, of a block
+constexpr int kBatch = 4;  // rows of x at most
+constexpr int kTiles = 2;  // of 16 rows of weights, of a block
 constexpr int kRows = 16 * kTiles;
-constexpr int kStages = 8;             // of a layer; each is 32 k for every warp
+constexpr int kStages = 8;  // of a layer; each is 32 k for every warp
 constexpr int kMaxC = kStages * kWarps * 32;
 constexpr int kAhead = 5, kSlots = kAhead + 1;
-constexpr int kEach = 2 * kTiles;      // 16-byte chunks of a thread in a stage
+constexpr int kEach = 2 * kTiles;  // 16-byte chunks of a thread in a stage
 constexpr int kRingBytes = kSlots * kEach * kThreads * 16;
 constexpr int kPartBytes = kWarps * kRows * kBatch * 4;
 constexpr int kSharedBytes = kRingBytes + kPartBytes + kWarps * 8 * 4;
 
 __device__ __forceinline__ void copy16(uint4* to, const void* from, bool inside) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                   static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
-               "l"(from), "r"(inside ? 16 : 0)
-               : "memory");
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+      "l"(from), "r"(inside ? 16 : 0)
+      : "memory");
 }
 __device__ __forceinline__ void end_of_stage() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 __device__ __forceinline__ void wait_for_stage() { asm volatile("cp.async.wait_group %0;" ::"n"(kAhead) : "memory"); }
@@ -81,7 +81,7 @@ __device__ __forceinline__ void barrier(unsigned* arrived, unsigned until) {
 // For C up to 4096 that is a multiple of 32, and B up to 4. between[2]: x after a layer, in turns.
 __global__ void __launch_bounds__(kThreads, 1)
     chain(const kbench_args a, kb::bf16* between, unsigned* arrived, unsigned before) {
-  extern __shared__ uint4 ring[];  // [slot, chunk, thread]
+  extern __shared__ uint4 ring[];                                   // [slot, chunk, thread]
   float* parts = reinterpret_cast<float*>(ring + kRingBytes / 16);  // [warp, row, b]
   float* squares = parts + kPartBytes / 4;                          // [warp, b]
   const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32, group = lane / 4, quad = lane % 4;

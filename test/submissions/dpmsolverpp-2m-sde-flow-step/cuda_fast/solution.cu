@@ -1,5 +1,5 @@
-// The coefficients of a sample once, in a kernel of their own; then a thread eight neighbouring elements, 96 bytes on their
-// way at once.
+// The coefficients of a sample once, in a kernel of their own; then a thread eight neighbouring elements, 96 bytes on
+// their way at once.
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 

@@ -1,6 +1,6 @@
-// A block walks down a strip of 128 columns, a tile of 128 rows at a time: a thread reads eight times 16 bytes, casts them, turns
-// 4 x 4 codes in registers, and the tile leaves through shared memory in whole lines of QT. Sums and maxima stay in
-// registers until the strip's end.
+// A block walks down a strip of 128 columns, a tile of 128 rows at a time: a thread reads eight times 16 bytes, casts
+// them, turns 4 x 4 codes in registers, and the tile leaves through shared memory in whole lines of QT. Sums and maxima
+// stay in registers until the strip's end.
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
-// A block a row, a thread eight neighbouring channels at a time, up to three times: the row stays in registers through both
-// norms, every byte is moved once.
+// A block a row, a thread eight neighbouring channels at a time, up to three times: the row stays in registers through
+// both norms, every byte is moved once.
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(256) rows(const kbench_args a) {
 #pragma unroll
     for (int e = 0; e < kWidth; ++e) {
       const float normed = __bfloat162float(branch[p].of[e]) * inverse * (1 + __bfloat162float(weight.of[e]));
-      stream[p].of[e] = __float2bfloat16_rn(__bfloat162float(stream[p].of[e]) +
-                                            __bfloat162float(__float2bfloat16_rn(normed)));
+      stream[p].of[e] =
+          __float2bfloat16_rn(__bfloat162float(stream[p].of[e]) + __bfloat162float(__float2bfloat16_rn(normed)));
       sum += __bfloat162float(stream[p].of[e]) * __bfloat162float(stream[p].of[e]);
     }
     reinterpret_cast<Pack*>(a.h + row)[at] = stream[p];

@@ -1,6 +1,6 @@
-// For one b and c, a block some h: of each d they are one stretch of x, and each h is one stretch of the result. Both are moved
-// in aligned chunks of 16 bytes, whatever the extents are: what is read beyond a stretch's ends is dropped, and a stretch of
-// the result lies in shared memory as far from a multiple of 16 bytes as it does in the end.
+// For one b and c, a block some h: of each d they are one stretch of x, and each h is one stretch of the result. Both
+// are moved in aligned chunks of 16 bytes, whatever the extents are: what is read beyond a stretch's ends is dropped,
+// and a stretch of the result lies in shared memory as far from a multiple of 16 bytes as it does in the end.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace {
 
-constexpr int kThreads = 256, kChunk = 8;  // words of 16 bytes
+constexpr int kThreads = 256, kWarps = kThreads / 32, kChunk = 8;  // words of 16 bytes
 constexpr int kSharedMax = 40 << 10;
 
 struct Plan {
-  int rows;       // h of a block
-  int per_c;      // blocks for all h
-  int pitch;      // words of an h in shared memory
+  int rows;   // h of a block
+  int per_c;  // blocks for all h
+  int pitch;  // words of an h in shared memory
 };
 
 // The 16-bit word `i` of a chunk.
@@ -37,33 +37,49 @@ __global__ void __launch_bounds__(kThreads) stretches(const kbench_args a, const
 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int deep = (D + 7) / 8, wide = (length + 2 * kChunk - 2) / kChunk;  // chunks that a stretch may touch
-  // A warp takes 8 d, 4 chunks of each: its writes to shared memory meet few bank conflicts.
-  for (int unit = warp; unit < deep * ((wide + 3) / 4); unit += kThreads / 32) {
-    const int d = unit % deep * 8 + lane / 4, n = unit / deep * 4 + lane % 4;
-    if (d >= D) continue;
-    const long long begin = ((b * C + c) * D + d) * H * W + static_cast<long long>(h0) * W;
-    const long long from = begin / kChunk * kChunk + n * kChunk;
-    const int at = int(from - begin);  // of the chunk's first word in the stretch; may be negative
-    if (at >= length) continue;
-    uint4 chunk = make_uint4(0, 0, 0, 0);
+  struct Piece {
+    uint4 chunk;
+    int d, at;  // of the chunk's first word in the stretch: negative where it begins before it
+  };
+  const auto fetch = [&](int unit) {
+    Piece piece{make_uint4(0, 0, 0, 0), unit % deep * 8 + lane / 4, length};
+    if (piece.d >= D) return piece;
+    const long long begin = ((b * C + c) * D + piece.d) * H * W + static_cast<long long>(h0) * W;
+    const long long from = begin / kChunk * kChunk + (unit / deep * 4 + lane % 4) * kChunk;
+    if (from - begin >= length) return piece;
+    piece.at = int(from - begin);
     if (from + kChunk <= total) {
-      chunk = __ldg(reinterpret_cast<const uint4*>(a.x + from));
+      piece.chunk = __ldg(reinterpret_cast<const uint4*>(a.x + from));
     } else {  // the tensor's end
       std::uint32_t pairs[4] = {};
       for (int i = 0; i < kChunk && from + i < total; ++i) pairs[i / 2] |= std::uint32_t(a.x[from + i]) << i % 2 * 16;
-      chunk = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+      piece.chunk = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
     }
-    int row = at < 0 ? 0 : at / W, w = at < 0 ? at : at - row * W;
-    int place = row * plan.pitch + int(to_of(row) % kChunk) + w * D + d;
+    return piece;
+  };
+  const auto lay_down = [&](const Piece& piece) {
+    const int at = piece.at;
+    if (at >= length) return;
+    int row = at < 0 ? 0 : at / W, w = at - row * W;
+    int place = row * plan.pitch + int(to_of(row) % kChunk) + w * D + piece.d;
 #pragma unroll
     for (int i = 0; i < kChunk; ++i) {
       if (w == W) {
         ++row, w = 0;
-        if (row < rows) place = row * plan.pitch + int(to_of(row) % kChunk) + d;
+        if (row < rows) place = row * plan.pitch + int(to_of(row) % kChunk) + piece.d;
       }
-      if (at + i >= 0 && at + i < length) turned[place] = word(chunk, i);
+      if (at + i >= 0 && at + i < length) turned[place] = word(piece.chunk, i);
       ++w, place += D;
     }
+  };
+  // A warp takes 8 d, 4 chunks of each: its writes to shared memory meet few bank conflicts. Three loads under way at
+  // once.
+  const int units = deep * ((wide + 3) / 4);
+  for (int unit = warp; unit < units; unit += 3 * kWarps) {
+    const Piece first = fetch(unit), second = fetch(unit + kWarps), third = fetch(unit + 2 * kWarps);
+    lay_down(first);
+    lay_down(second);
+    lay_down(third);
   }
   __syncthreads();
 

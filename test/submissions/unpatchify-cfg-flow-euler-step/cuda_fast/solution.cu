@@ -1,5 +1,6 @@
-// A block the tokens of one row of patches of one frame, which are neighbours: the guided velocities go to shared memory, turned
-// to the latent's order, and from there to two rows of each channel, which are neighbours too. All accesses are of 16 bytes.
+// A block the tokens of one row of patches of one frame, which are neighbours: the guided velocities go to shared
+// memory, turned to the latent's order, and from there to two rows of each channel, which are neighbours too. All
+// accesses are of 16 bytes.
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 

@@ -1,5 +1,5 @@
-// A block eight neighbouring tokens, one after the other, the next one's load under way; a thread eight channels, whose shift and
-// scale it keeps for as long as the timestep stays the same.
+// A block eight neighbouring tokens, one after the other, the next one's load under way; a thread eight channels, whose
+// shift and scale it keeps for as long as the timestep stays the same.
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
@@ -74,8 +74,7 @@ __global__ void __launch_bounds__(kThreadsMax) tokens(const kbench_args a) {
     const float inverse = 1 / sqrtf(over_block(squares, sums[1]) / float(C) + a.eps);
     Pack out;
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i)
-      out.of[i] = __float2bfloat16_rn(x[i] * inverse * (1 + scale.of[i]) + shift.of[i]);
+    for (int i = 0; i < kWidth; ++i) out.of[i] = __float2bfloat16_rn(x[i] * inverse * (1 + scale.of[i]) + shift.of[i]);
     if (inside) *reinterpret_cast<Pack*>(a.y + n * C + c) = out;
   }
 }
