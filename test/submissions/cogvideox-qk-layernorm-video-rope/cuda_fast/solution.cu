@@ -50,7 +50,7 @@ __device__ __forceinline__ Pack norm_and_rotate(const Pack& from, const Pack& w,
   return to;
 }
 
-__global__ void __launch_bounds__(kThreads) tokens(const kbench_args a) {
+__global__ void __launch_bounds__(kThreads, 3) tokens(const kbench_args a) {
   __shared__ float2 turns[kTokens][kD / 2];  // cosine and sine
   const long long N = a.T + a.GF * a.GH * a.GW, groups = (N + kTokens - 1) / kTokens;
   const long long b = blockIdx.x / groups, first = blockIdx.x % groups * kTokens;

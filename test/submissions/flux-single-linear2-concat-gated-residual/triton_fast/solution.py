@@ -11,7 +11,8 @@ kept = {}  # by size: where [attention, GELU(MLP)] lies
 def gather(a, h, u, C, FF, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     k = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    first, second = k < C, (k >= C) & (k < C + FF)
+    first = k < C
+    second = (k >= C) & (k < C + FF)
     t = tl.load(h + row * FF + (k - C), mask=second, other=0).to(tl.float32)
     # 0.5 (1 + tanh(z)) = 1 / (1 + exp(-2z))
     t = t / (1 + tl.exp(-2 * 0.797884561 * (t + 0.044715 * t * t * t)))

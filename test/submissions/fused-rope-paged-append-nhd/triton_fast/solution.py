@@ -10,7 +10,9 @@ def heads_of_a_token(qkv, pos, cs, slot, pages, qo, Hq, Hk, BS, HALF: tl.constex
     h = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
     i = tl.arange(0, WIDTH)
     whole = i < HALF
-    is_q, is_k, is_v = h < Hq, (h >= Hq) & (h < Hq + Hk), (h >= Hq + Hk) & (h < Hq + 2 * Hk)
+    is_q = h < Hq
+    is_k = (h >= Hq) & (h < Hq + Hk)
+    is_v = (h >= Hq + Hk) & (h < Hq + 2 * Hk)
     inside = (h < Hq + 2 * Hk)[:, None] & whole[None, :]
     at = (n * (Hq + 2 * Hk) + h)[:, None] * (2 * HALF) + i[None, :]
     low = tl.load(qkv + at, mask=inside, other=0)
@@ -18,7 +20,8 @@ def heads_of_a_token(qkv, pos, cs, slot, pages, qo, Hq, Hk, BS, HALF: tl.constex
     row = tl.load(pos + n).to(tl.int64) * (2 * HALF) + i
     c = tl.load(cs + row, mask=whole, other=0)[None, :]
     s = tl.load(cs + row + HALF, mask=whole, other=0)[None, :]
-    x, y = low.to(tl.float32), high.to(tl.float32)
+    x = low.to(tl.float32)
+    y = high.to(tl.float32)
     turned_low = (x * c - y * s).to(tl.bfloat16)
     turned_high = (y * c + x * s).to(tl.bfloat16)
 
