@@ -15,7 +15,7 @@ int submit(Api& api, const Submit& given, bool as_json);
 int status(Api& api, const std::string& id, bool as_json);
 
 struct Listing {
-  std::string task, state, verdict, label;
+  std::string task, state, verdict, device, label;
   int limit = 20;
   bool all = false;
 };

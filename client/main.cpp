@@ -86,7 +86,8 @@ void describe_list(CLI::App& app, Given& given) {
   auto* sub = command(app, "list", "Submissions, newest first", given, false);
   sub->add_option("--task", l.task);
   sub->add_option("--state", l.state, "queued, preparing, ready, measuring, done, cancelled, failed");
-  sub->add_option("--verdict", l.verdict);
+  sub->add_option("--verdict", l.verdict, "correct, incorrect, …, infra_error");
+  sub->add_option("--device", l.device, "cuda or cpu");
   sub->add_option("--label", l.label, "name=value");
   sub->add_option("--limit", l.limit, "How many, or with --all: at a time")->check(CLI::Range(1, 200));
   sub->add_flag("--all", l.all, "All of them");
