@@ -149,6 +149,7 @@ std::string language_of(const Draft& draft, Faults& faults) {
                        [&](const store::File& file) { return file.path == name; });
   };
   auto language = draft.language;
+  if (draft.files.empty()) return language;  // said before
   if (language.empty()) {
     const bool compiled = has(".cu") || has(".cpp");
     if (compiled && named("solution.py")) {
@@ -280,6 +281,12 @@ store::NewSubmission checked(const Draft& draft, const std::vector<Task>& tasks,
     } else if (out.language == "cuda" && out.device == "cpu") {
       faults.add("language", "cuda sources on the device cpu", "Send *.cpp for the cpu, or choose the device cuda.");
     }
+  }
+  if (task == nullptr) {  // what no task has
+    if (!draft.device.empty() && draft.device != "cpu" && draft.device != "cuda")
+      faults.add("device", "unknown device " + draft.device, "Choose of cpu, cuda.");
+    if (!draft.language.empty() && draft.language != "cuda" && draft.language != "cpp" && draft.language != "python")
+      faults.add("language", "unknown language " + draft.language, "Choose of cuda, cpp, python.");
   }
   faults.throw_any();
   out.priority = static_cast<int>(draft.priority);

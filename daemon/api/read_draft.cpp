@@ -69,6 +69,7 @@ class Place {
 json parsed(const std::string& body, const Limits& limits) {
   const std::size_t values_max = 2 * (limits.files_max + limits.labels_max) + 64;
   std::size_t values = 0;
+  if (body.empty()) malformed("the body is empty", "Send one JSON object; see docs/api.md.");
   Place place;
   const auto check = [&](int depth, json::parse_event_t event, json& value) {
     if (event != json::parse_event_t::key && ++values > values_max)
@@ -121,6 +122,13 @@ std::map<std::string, std::string> texts_of(const json& value, const std::string
   return out;
 }
 
+// One of the fields that are a text. Empty is what a client's unset variable looks like: taken for none, the submission
+// would go to another device, or GPU, than was meant. A task that is missing is said later.
+void take_text(std::string& into, const std::string& name, const std::string& text, Faults& faults) {
+  if (text.empty() && name != "task") faults.add(name, name + " is empty", "Give it a value, or leave it out.");
+  into = text;
+}
+
 Draft draft_from_json(const std::string& body, const Limits& limits) {
   const auto given = parsed(body, limits);
   if (!given.is_object()) malformed("the body is not a JSON object", "See docs/api.md for a submission's form.");
@@ -131,7 +139,7 @@ Draft draft_from_json(const std::string& body, const Limits& limits) {
   for (const auto& [name, value] : given.items()) {
     const auto text = texts.find(name);
     if (text != texts.end() && value.is_string()) {
-      *text->second = value.get<std::string>();
+      take_text(*text->second, name, value.get<std::string>(), faults);
     } else if (text != texts.end()) {
       faults.add(name, name + " is not a string", "Send it as a JSON string.");
     } else if (const auto number = name == "priority" ? whole(value) : std::nullopt) {
@@ -174,7 +182,7 @@ Draft draft_from_form(const http::Request& request, const Limits& limits) {
     if (part.name != "label" && part.name != "file" && !seen.insert(part.name).second) {
       faults.add(part.name, part.name + " given twice", "Give it once.");
     } else if (const auto text = texts.find(part.name); text != texts.end()) {
-      *text->second = part.content;
+      take_text(*text->second, part.name, part.content, faults);
     } else if (part.name == "priority") {
       const auto number = whole_number(part.content);
       if (!number) faults.add("priority", "priority is not a whole number", "Send digits.");

@@ -131,6 +131,12 @@ TEST_CASE("every fault names its field, and all come at once") {
   d.priority = 99;
   d.files[0].path = "/x.cpp";
   CHECK(fault_of(d).errors.size() == 3);
+  d.device = "tpu";
+  d.language = "fortran";
+  CHECK(fault_of(d).errors.size() == 5);
+  d = good();
+  d.files.clear();
+  CHECK(fault_of(d).errors.size() == 1);
 }
 
 TEST_CASE("names are as deep and as long as the verifier takes them, and no more") {
@@ -224,6 +230,12 @@ TEST_CASE("malformed requests") {
   CHECK(unread(json, std::string(100'000, '[')).status == 400);
   CHECK(unread(json, R"({"task":"a","colour":"red"})").field == "colour");
   CHECK(unread(json, R"({"task":1})").field == "task");
+  for (const std::string name : {"device", "language", "gpu_model"}) {
+    CHECK(unread(json, R"({"task":"a",")" + name + R"(":""})").field == name);
+    CHECK(unread("multipart/form-data; boundary=B",
+                 "--B\r\nContent-Disposition: form-data; name=" + name + "\r\n\r\n\r\n--B--")
+              .field == name);
+  }
   CHECK(unread(json, R"({"files":["a"]})").field == "files");
   CHECK(unread(json, R"({"files":{"a.cpp":1}})").field == "files[\"a.cpp\"]");
   CHECK(unread(json, R"({"labels":{"a":null}})").field == "labels[\"a\"]");
@@ -250,7 +262,7 @@ TEST_CASE("what is no UTF-8, and a name that comes twice, is named with its plac
                {"{\"files\":{\"a.h\":\"\"},\"labels\":{\"l\":\"\"},\"files\":{}}", "files", "files given twice"},
                {"{\"labels\":{\"a\":\"\",\"\\u0061\":\"\"}}", "labels[\"a\"]", "labels[\"a\"] given twice"},
                {"{\"task\": ", "body", "malformed JSON at byte 10, in task"},
-               {"", "body", "malformed JSON at byte 1"},
+               {"", "body", "the body is empty"},
                {"{\"priority\":1e400}", "priority", "a number that is too large"},
                {"{\"files\":{\"a.h\":\"a\nb\"}}", "body", "malformed JSON at byte 19, in files[\"a.h\"]"},
                {"{\"task\":\"a\" \"\xff\"}", "body", "a name in body is not UTF-8"},
