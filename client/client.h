@@ -41,6 +41,13 @@ struct Reply {
   std::string body;
 };
 
+// The first line of a file; the token is empty where it cannot be read. The warning: who else may read it, and the fix.
+// Not a refusal, as it is kbenchd's: secrets that others lay out, in containers say, are often readable by all there.
+struct TokenFile {
+  std::string token, warning;
+};
+TokenFile token_in(const std::string& path);
+
 // One event of a stream.
 struct Event {
   std::string id, type, data;

@@ -15,7 +15,7 @@ int submit(Api& api, const Submit& given, bool as_json);
 int status(Api& api, const std::string& id, bool as_json);
 
 struct Listing {
-  std::string task, state, verdict, label;
+  std::string task, state, verdict, device, label;
   int limit = 20;
   bool all = false;
 };
@@ -35,7 +35,7 @@ struct StartTask {
   std::string language, device;    // empty: cuda where the task has it
   std::string agent, agent_files;  // where in the folder a coding agent looks for its files; empty: nowhere
 };
-int start_task(const StartTask& given);
+int start_task(const StartTask& given, bool as_json);
 // --tasks, else KBENCH_TASKS, else tasks/ here, else what is installed beside the program.
 std::string tasks_folder(const std::string& given, const std::string& program);
 

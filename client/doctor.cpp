@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "client/client.h"
@@ -23,7 +24,7 @@ using nlohmann::json;
 enum class Level : std::uint8_t { ok, note, warn, fail };
 struct Finding {
   Level level;
-  std::string part, text, fix;
+  std::string part, text, fix;  // the fix is only empty where all is well
 };
 using Findings = std::vector<Finding>;
 
@@ -84,9 +85,10 @@ void look_at_images(Findings& found, const std::string& socket, bool gpus) {
       found.push_back({Level::ok, "image", image.name + " is there", ""});
     } else if (status == 404) {
       found.push_back({image.needed ? Level::fail : Level::note, "image", image.name + " is not there",
-                       image.needed ? image.fix : ""});
+                       image.needed ? image.fix : "none is needed: no GPU here"});
     } else {
-      found.push_back({Level::warn, "image", image.name + ": the Engine answers " + std::to_string(status), ""});
+      found.push_back({Level::warn, "image", image.name + ": the Engine answers " + std::to_string(status),
+                       "see the Engine's log"});
     }
   }
 }
@@ -146,7 +148,10 @@ Engine look_at_engine(Findings& found) {
     found.push_back({Level::note, "engine", "docker and kbenchd look for it at " + sockets.front() + " unless told",
                      "export DOCKER_HOST=unix://" + engine.socket + "; for kbenchd: socket in [engine]"});
   const auto info = json::parse(engine_get(engine.socket, "/info").second, nullptr, false);
-  if (!info.is_object()) return engine;
+  if (!info.is_object()) {
+    found.push_back({Level::warn, "engine", "it does not describe itself (GET /info)", "see the Engine's log"});
+    return engine;
+  }
   engine.info = info;
   look_at_limits(found, info);
   return engine;
@@ -182,8 +187,8 @@ int look_at_gpus(Findings& found) {
       "--format=csv,noheader 2>/dev/null");
   const auto lines = split(text, "\n");
   if (lines.empty()) {
-    found.push_back(
-        {Level::note, "gpu", "no NVIDIA driver or GPU (nvidia-smi has nothing to say): the device cpu only", ""});
+    found.push_back({Level::note, "gpu", "no NVIDIA driver or GPU (nvidia-smi has nothing to say): the device cpu only",
+                     "none is needed for the device cpu; for a GPU, install NVIDIA's driver"});
     return 0;
   }
   for (const auto& line : lines) {
@@ -232,15 +237,22 @@ void look_at_disk(Findings& found, const std::string& what, const std::string& p
 void look_at_files(Findings& found, const std::string& folder) {
   struct stat facts{};
   if (::stat(folder.c_str(), &facts) != 0) {
-    found.push_back({Level::note, "files", folder + " is not there; kbenchd makes it at its first start", ""});
+    found.push_back({Level::note, "files", folder + " is not there; kbenchd makes it at its first start",
+                     "start kbenchd, or name its data folder with --data"});
     return;
   }
   const auto token = folder + "/token";
+  const auto owner = facts.st_uid;
   if (::stat(token.c_str(), &facts) != 0) {
     found.push_back({Level::note, "files", token + ": " + std::strerror(errno), "set KBENCH_TOKEN, or --token-file"});
   } else if ((facts.st_mode & 077) != 0) {
     found.push_back(
         {Level::fail, "files", token + " may be read by others; kbenchd will not start", "chmod 600 " + token});
+  } else if (facts.st_uid != owner) {
+    found.push_back({Level::fail, "files",
+                     token + " belongs to the user " + std::to_string(facts.st_uid) + ", its folder to " +
+                         std::to_string(owner) + "; kbenchd only takes a token of its own user",
+                     "chown " + std::to_string(owner) + " " + token});
   } else if (::access(token.c_str(), R_OK) != 0) {
     found.push_back({Level::note, "files", token + " cannot be read by this user", "set KBENCH_TOKEN"});
   } else {
@@ -250,6 +262,21 @@ void look_at_files(Findings& found, const std::string& folder) {
 }
 
 // ---- the server
+
+// What mends a part that /readyz complains of; its cause has more.
+std::string fix_of(const std::string& part) {
+  static const std::map<std::string, std::string> fixes = {
+      {"store", "free some disk where store.path is, and let kbenchd write there"},
+      {"queue", "free some disk where store.path is, and let kbenchd write there"},
+      {"source", "free some disk where store.path is, and let kbenchd write there"},
+      {"tasks", "set folder in [tasks] of kbenchd's configuration, and start it anew"},
+      {"slots", "set cpu_slots in [grader], or mend what kbench gpus says of the GPUs, and start kbenchd anew"},
+      {"engine", "scripts/engine up, or what its findings below say; kbenchd looks where socket in [engine] says"},
+      {"image", "scripts/build-base; for the device cuda scripts/build-base cuda"},
+      {"disk", "free some disk, or lower disk_free_min in [grader]"}};
+  const auto known = fixes.find(part);
+  return known != fixes.end() ? known->second : "see kbenchd's log";
+}
 
 void look_at_server(Findings& found, Options options) {
   options.patience = std::chrono::milliseconds(0);
@@ -268,21 +295,20 @@ void look_at_server(Findings& found, Options options) {
     found.push_back({Level::fail, "server", options.token.empty() ? "no token" : "the token is not accepted",
                      "set KBENCH_TOKEN to what the server's token file holds"});
   } catch (const Unreachable& e) {
-    found.push_back({Level::fail, "server", e.what(), ""});
+    found.push_back({Level::fail, "server", e.what(), "see kbenchd's log"});
   }
   try {
     api.ask("GET", "/readyz", "", {}, false);
     found.push_back({Level::ok, "server", "ready to grade", ""});
   } catch (const Unreachable& e) {
     const auto body = json::parse(e.body, nullptr, false);
-    if (!body.is_object()) found.push_back({Level::fail, "server", e.what(), ""});
+    if (!body.is_object()) found.push_back({Level::fail, "server", e.what(), "see kbenchd's log"});
     for (const auto& check : body.is_object() ? body.value("checks", json::array()) : json::array()) {
-      if (!check.value("ok", true))
-        found.push_back(
-            {Level::fail, "server", "not ready: " + check.value("part", "") + ": " + check.value("cause", ""), ""});
+      if (const auto part = check.value("part", ""); !check.value("ok", true))
+        found.push_back({Level::fail, "server", "not ready: " + part + ": " + check.value("cause", ""), fix_of(part)});
     }
   } catch (const std::exception& e) {
-    found.push_back({Level::fail, "server", e.what(), ""});
+    found.push_back({Level::fail, "server", e.what(), "see kbenchd's log; is KBENCH_URL that of a kbenchd?"});
   }
 }
 

@@ -71,6 +71,7 @@ int list(Api& api, const Listing& given, bool as_json) {
   add("task", given.task);
   add("state", given.state);
   add("verdict", given.verdict);
+  add("device", given.device);
   add("label", given.label);
   std::vector<std::vector<std::string>> rows{{"ID", "TASK", "DEVICE", "STATE", "VERDICT", "REWARD", "CREATED"}};
   const auto is_full = [&] { return rows.size() > static_cast<std::size_t>(given.limit); };

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "client/commands.h"
@@ -32,12 +31,10 @@ std::string environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-std::string first_line(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-  return line;
+std::string token_of_file(const std::string& path) {
+  auto found = token_in(path);
+  if (!found.warning.empty()) std::fprintf(stderr, "warning: the token file %s\n", harmless(found.warning).c_str());
+  return std::move(found.token);
 }
 
 // --token-file, else KBENCH_TOKEN, else the daemon's own file where this user may read it.
@@ -46,11 +43,11 @@ Options options_of(const Given& given) {
   if (!given.url.empty()) options.url = given.url;
   options.patience = std::chrono::seconds(given.retry_s);
   if (!given.token_file.empty()) {
-    options.token = first_line(given.token_file);
+    options.token = token_of_file(given.token_file);
     if (options.token.empty()) throw UsageError(given.token_file + ": no token in it, or it cannot be read");
   } else {
     options.token = environment("KBENCH_TOKEN");
-    if (options.token.empty()) options.token = first_line(given.data_folder + "/token");
+    if (options.token.empty()) options.token = token_of_file(given.data_folder + "/token");
   }
   for (const char c : options.token) {
     if (c <= ' ' || c >= 0x7f) throw UsageError("the token has characters that no token has; is it the right file?");
@@ -86,7 +83,8 @@ void describe_list(CLI::App& app, Given& given) {
   auto* sub = command(app, "list", "Submissions, newest first", given, false);
   sub->add_option("--task", l.task);
   sub->add_option("--state", l.state, "queued, preparing, ready, measuring, done, cancelled, failed");
-  sub->add_option("--verdict", l.verdict);
+  sub->add_option("--verdict", l.verdict, "correct, incorrect, …, infra_error");
+  sub->add_option("--device", l.device, "cuda or cpu");
   sub->add_option("--label", l.label, "name=value");
   sub->add_option("--limit", l.limit, "How many, or with --all: at a time")->check(CLI::Range(1, 200));
   sub->add_flag("--all", l.all, "All of them");
@@ -112,7 +110,7 @@ int run(const CLI::App& app, Given& given) {
   if (name == "task") {
     std::error_code ignored;
     given.start.tasks = tasks_folder(given.start.tasks, std::filesystem::read_symlink("/proc/self/exe", ignored));
-    return start_task(given.start);
+    return start_task(given.start, given.as_json);
   }
   if (name == "doctor") {
     std::optional<Options> server;
@@ -183,7 +181,11 @@ int main(int argc, char** argv) {
   } catch (const UsageError& e) {
     std::fprintf(stderr, "kbench: %s\n", harmless(e.what()).c_str());
     return kUsage;
-  } catch (const std::exception& e) {  // Unreachable; an answer that is no JSON
+  } catch (const Unreachable& e) {
+    if (given.as_json && !e.body.empty()) std::printf("%s", e.body.c_str());
+    std::fprintf(stderr, "kbench: %s\n", harmless(e.what()).c_str());
+    return kUnreachable;
+  } catch (const std::exception& e) {  // an answer that is no JSON
     std::fprintf(stderr, "kbench: %s\n", harmless(e.what()).c_str());
     return kUnreachable;
   }

@@ -142,7 +142,7 @@ std::string tasks_folder(const std::string& given, const std::string& program) {
   return "/usr/share/kbench/tasks";
 }
 
-int start_task(const StartTask& given) {
+int start_task(const StartTask& given, bool as_json) {
   const fs::path from = task_folder(given.tasks, given.task), to = given.folder;
   if (fs::exists(to) && (!fs::is_directory(to) || !fs::is_empty(to)))
     throw UsageError(to.string() + ": is there already, and not empty");
@@ -183,7 +183,16 @@ int start_task(const StartTask& given) {
     fs::create_directories(to / given.agent);
     fs::copy(agent / part, to / given.agent / part, fs::copy_options::recursive);
   }
-  std::printf("%s\n", to.c_str());
+  if (as_json) {
+    const json made{{"folder", fs::absolute(to).lexically_normal().string()},
+                    {"task", id},
+                    {"device", device},
+                    {"language", language},
+                    {"solution", "solution/" + stub}};
+    std::printf("%s\n", made.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s\n", to.c_str());
+  }
   return kOk;
 }
 

@@ -24,7 +24,11 @@ Digest digest_of(std::string_view text) {
 
 void allow_query(const http::Request& request, const std::set<std::string>& names) {
   for (const auto& [name, value] : request.query) {
-    if (names.count(name) != 0) continue;
+    if (names.count(name) != 0) {
+      // An unset variable of the client: taken for none, it would filter nothing, or begin a list anew for ever.
+      if (!value.empty()) continue;
+      throw http::Problem{400, "empty-parameter", name + " is empty", "Give it a value, or leave it out.", name};
+    }
     std::string known;
     for (const auto& each : names) known += (known.empty() ? "" : ", ") + each;
     throw http::Problem{400, "unknown-parameter", "unknown query parameter " + name,

@@ -64,7 +64,7 @@ struct Dependencies {
 void mount(http::Server& server, const Dependencies& dependencies);
 
 // The token in `path`; made there on first use, readable by its owner only. Throws std::runtime_error that says the
-// fix, also when others may read it.
+// fix, also when it belongs to another user or others may read it.
 std::string token_in(const std::string& path);
 
 }  // namespace kbench::api

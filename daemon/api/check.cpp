@@ -59,7 +59,7 @@ class Sha256 {
 std::string fault_of_path(const std::string& path, const Limits& limits) {
   if (path.empty()) return "Give the file a name.";
   if (path.size() > limits.path_bytes_max)
-    return "Use at most " + std::to_string(limits.path_bytes_max) + " characters.";
+    return "Use at most " + limit_text(limits.path_bytes_max, "characters", "path_bytes_max") + ".";
   if (path.front() == '/') return "Use a name relative to the submission's folder.";
   if (std::count(path.begin(), path.end(), '/') > sources::kFoldersDeepMax)
     return "Use at most " + std::to_string(sources::kFoldersDeepMax) + " folders, one within the other.";
@@ -82,7 +82,8 @@ std::string fault_of_path(const std::string& path, const Limits& limits) {
 void check_files(const Draft& draft, const Limits& limits, Faults& faults) {
   if (draft.files.empty()) faults.add("files", "no file", "Send at least one source file.");
   if (draft.files.size() > limits.files_max) {
-    faults.add_too_large("files", "more than " + std::to_string(limits.files_max) + " files", "Send fewer.");
+    faults.add_too_large("files", "more than " + std::to_string(limits.files_max) + " files",
+                         "Send at most " + limit_text(limits.files_max, "files", "files_max") + ".");
     return;
   }
   std::set<std::string> paths, folders;
@@ -100,7 +101,7 @@ void check_files(const Draft& draft, const Limits& limits, Faults& faults) {
     }
     if (file.content.size() > limits.file_bytes_max) {
       faults.add_too_large(field, "more than " + std::to_string(limits.file_bytes_max) + " bytes",
-                           "Send a smaller file.");
+                           "Send at most " + limit_text(limits.file_bytes_max, "bytes", "file_bytes_max") + " a file.");
     } else if (!http::valid_utf8(file.content) || file.content.find('\0') != std::string::npos) {
       faults.add(field, "not UTF-8 text", "Send sources as UTF-8 without NUL.");
     }
@@ -110,13 +111,14 @@ void check_files(const Draft& draft, const Limits& limits, Faults& faults) {
   }
   if (total > limits.files_bytes_max) {
     faults.add_too_large("files", "more than " + std::to_string(limits.files_bytes_max) + " bytes together",
-                         "Send less.");
+                         "Send at most " + limit_text(limits.files_bytes_max, "bytes", "files_bytes_max") + ".");
   }
 }
 
 void check_labels(const Draft& draft, const Limits& limits, Faults& faults) {
   if (draft.labels.size() > limits.labels_max)
-    faults.add("labels", "more than " + std::to_string(limits.labels_max) + " labels", "Send fewer.");
+    faults.add("labels", "more than " + std::to_string(limits.labels_max) + " labels",
+               "Send at most " + limit_text(limits.labels_max, "labels", "labels_max") + ".");
   for (const auto& [name, value] : draft.labels) {
     const std::string field = "labels[\"" + name.substr(0, limits.label_name_bytes_max) + "\"]";
     const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
@@ -124,13 +126,15 @@ void check_labels(const Draft& draft, const Limits& limits, Faults& faults) {
     });
     if (name.empty() || name.size() > limits.label_name_bytes_max || !plain) {
       faults.add(field, "a name that a label cannot have",
-                 "Use 1 to " + std::to_string(limits.label_name_bytes_max) + " letters, digits, . _ -.");
+                 "Use letters, digits, . _ -: at least one, at most " +
+                     limit_text(limits.label_name_bytes_max, "bytes", "label_name_bytes_max") + ".");
     }
     const bool printable = std::none_of(value.begin(), value.end(),
                                         [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
     if (value.size() > limits.label_value_bytes_max || !printable || !http::valid_utf8(value)) {
       faults.add(field, "a value that a label cannot have",
-                 "Use at most " + std::to_string(limits.label_value_bytes_max) + " bytes of one line of UTF-8.");
+                 "Use one line of UTF-8, at most " +
+                     limit_text(limits.label_value_bytes_max, "bytes", "label_value_bytes_max") + ".");
     }
   }
 }
@@ -145,6 +149,7 @@ std::string language_of(const Draft& draft, Faults& faults) {
                        [&](const store::File& file) { return file.path == name; });
   };
   auto language = draft.language;
+  if (draft.files.empty()) return language;  // said before
   if (language.empty()) {
     const bool compiled = has(".cu") || has(".cpp");
     if (compiled && named("solution.py")) {
@@ -261,7 +266,8 @@ store::NewSubmission checked(const Draft& draft, const std::vector<Task>& tasks,
   out.language = language_of(draft, faults);
   if (draft.priority < limits.priority_min || draft.priority > limits.priority_max) {
     faults.add("priority", "priority out of range",
-               "Send " + std::to_string(limits.priority_min) + " to " + std::to_string(limits.priority_max) + ".");
+               "Send " + std::to_string(limits.priority_min) + " to " + std::to_string(limits.priority_max) +
+                   " (submissions.priority_min and priority_max).");
   }
   out.gpu_model = draft.gpu_model;
   if (task != nullptr) {
@@ -275,6 +281,12 @@ store::NewSubmission checked(const Draft& draft, const std::vector<Task>& tasks,
     } else if (out.language == "cuda" && out.device == "cpu") {
       faults.add("language", "cuda sources on the device cpu", "Send *.cpp for the cpu, or choose the device cuda.");
     }
+  }
+  if (task == nullptr) {  // what no task has
+    if (!draft.device.empty() && draft.device != "cpu" && draft.device != "cuda")
+      faults.add("device", "unknown device " + draft.device, "Choose of cpu, cuda.");
+    if (!draft.language.empty() && draft.language != "cuda" && draft.language != "cpp" && draft.language != "python")
+      faults.add("language", "unknown language " + draft.language, "Choose of cuda, cpp, python.");
   }
   faults.throw_any();
   out.priority = static_cast<int>(draft.priority);

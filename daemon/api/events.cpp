@@ -52,8 +52,16 @@ http::Response follow(const ContextPtr& context, const http::Request& request) {
   const auto after = resumes ? number_in(last, "Last-Event-ID", 0, INT64_MAX, 0)
                              : number_in(query == request.query.end() ? "" : query->second, "after", 0, INT64_MAX, 0);
   const auto submission = submission_named(*context, request);
+  auto& store = context->store;
+  // Such an id is another submission's: a stream that waits for what comes behind it would leave out all before.
+  // Whoever has an event has it from the store, which keeps what it has said.
+  if (after > 0 && store.events(submission.id, after - 1, 1).empty()) {
+    throw http::Problem{400, "unknown-event", "no event " + std::to_string(after) + " of this submission yet",
+                        "Send the id of one that came from it, or none: then all its events come.",
+                        resumes ? "Last-Event-ID" : "after"};
+  }
   http::Response response;
-  if (resumes && store::is_final(submission.state) && context->store.events(submission.id, after, 1).empty()) {
+  if (resumes && store::is_final(submission.state) && store.events(submission.id, after, 1).empty()) {
     response.status = 204;  // a browser's EventSource would come back for ever otherwise
     return response;
   }

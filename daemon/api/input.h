@@ -37,6 +37,9 @@ class Faults {
   std::size_t too_large_ = 0;
 };
 
+// "4 files (submissions.files_max)": a limit of this section as a refusal names it.
+std::string limit_text(std::size_t value, std::string_view unit, std::string_view option);
+
 // The whole text as a decimal number: digits, and a minus before them.
 std::optional<std::int64_t> whole_number(std::string_view text);
 

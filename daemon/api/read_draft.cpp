@@ -13,36 +13,88 @@ namespace {
 using nlohmann::json;
 constexpr int kDepthMax = 4;  // a submission has two levels
 
-[[noreturn]] void malformed(const std::string& title, const std::string& fix) {
-  throw http::Problem{400, "malformed-json", title, fix, "body"};
+[[noreturn]] void malformed(const std::string& title, const std::string& fix, const std::string& field = "body") {
+  throw http::Problem{400, "malformed-json", title, fix, field};
 }
+
+// Where in the document a parser is: `files["a.cpp"]`, as fields are named everywhere; "body" at the top.
+class Place {
+ public:
+  void take(json::parse_event_t event, const json& value) {
+    using Event = json::parse_event_t;
+    const bool ends = event == Event::object_end || event == Event::array_end;
+    if (event == Event::key) {
+      frames_.back().name = value.get<std::string>();
+    } else if (ends) {
+      frames_.pop_back();
+    }
+    if (event == Event::object_start || event == Event::array_start) {
+      frames_.push_back({event == Event::array_start, {}, 0, {}});
+    } else if (event != Event::key && !frames_.empty()) {  // a value is whole
+      frames_.back().name.reset();
+      ++frames_.back().index;
+    }
+  }
+  // Whether the object that the parser is in has had its last key before.
+  bool repeats() { return !frames_.back().known.insert(*frames_.back().name).second; }
+  bool in_name() const { return !frames_.empty() && !frames_.back().is_array && !frames_.back().name; }
+  std::string text() const {
+    std::string out;
+    if (!frames_.empty() && frames_.front().is_array) return "body";
+    for (const Frame& frame : frames_) {
+      if (frame.is_array) {
+        out.append("[").append(std::to_string(frame.index)).append("]");
+      } else if (frame.name && out.empty()) {
+        out = frame.name->substr(0, kShownBytes);
+      } else if (frame.name) {
+        out.append("[\"").append(frame.name->substr(0, kShownBytes)).append("\"]");
+      }
+    }
+    return out.empty() ? "body" : out;
+  }
+
+ private:
+  static constexpr std::size_t kShownBytes = 200;
+  struct Frame {
+    bool is_array;
+    std::optional<std::string> name;  // whose value is being read
+    std::size_t index;
+    std::set<std::string> known;
+  };
+  std::vector<Frame> frames_;
+};
 
 // The library keeps the last of two equal names without a word; two files of one name must not become one.
 // And a value takes many times the memory of its text: as many are read as are needed to name what is too much.
 json parsed(const std::string& body, const Limits& limits) {
   const std::size_t values_max = 2 * (limits.files_max + limits.labels_max) + 64;
   std::size_t values = 0;
-  if (!http::valid_utf8(body))
-    malformed("the body is not UTF-8", "Send sources in UTF-8; a file that is none cannot be submitted.");
-  std::vector<std::set<std::string>> names;
+  if (body.empty()) malformed("the body is empty", "Send one JSON object; see docs/api.md.");
+  Place place;
   const auto check = [&](int depth, json::parse_event_t event, json& value) {
     if (event != json::parse_event_t::key && ++values > values_max)
-      throw http::Problem{413, "too-large", "more values than a submission has", "See docs/api.md for its form.",
+      throw http::Problem{413, "too-large", "more values than a submission has",
+                          "Send at most " + limit_text(limits.files_max, "files", "files_max") + " and " +
+                              limit_text(limits.labels_max, "labels", "labels_max") + ".",
                           "body"};
-    if (depth > kDepthMax) malformed("JSON nested too deep", "See docs/api.md for a submission's form.");
-    if (event == json::parse_event_t::object_start) names.emplace_back();
-    if (event == json::parse_event_t::object_end) names.pop_back();
-    if (event == json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second) {
-      malformed("\"" + value.get<std::string>() + "\" given twice in one object", "Give each name once.");
-    }
+    if (depth > kDepthMax) malformed("JSON nested too deep", "See docs/api.md for a submission's form.", place.text());
+    place.take(event, value);
+    if (event == json::parse_event_t::key && place.repeats())
+      malformed(place.text() + " given twice", "Give each name once in an object.", place.text());
     return true;
   };
   try {
     return json::parse(body, check);
   } catch (const json::parse_error& e) {
-    malformed("malformed JSON at byte " + std::to_string(e.byte), "Send one JSON object; see docs/api.md.");
+    const auto where = place.text();
+    const auto bad = http::utf8_prefix(body);  // its first byte that is none
+    if (bad < body.size() && e.byte > bad)
+      malformed(place.in_name() ? "a name in " + where + " is not UTF-8" : where + " is not UTF-8",
+                "Send JSON and the sources in it as UTF-8; a file that is none cannot be submitted.", where);
+    malformed("malformed JSON at byte " + std::to_string(e.byte) + (where == "body" ? "" : ", in " + where),
+              "Send one JSON object; see docs/api.md.");
   } catch (const json::out_of_range&) {
-    malformed("a number that is too large", "Send numbers that a double can hold.");
+    malformed("a number that is too large", "Send numbers that a double can hold.", place.text());
   }
 }
 
@@ -70,6 +122,13 @@ std::map<std::string, std::string> texts_of(const json& value, const std::string
   return out;
 }
 
+// One of the fields that are a text. Empty is what a client's unset variable looks like: taken for none, the submission
+// would go to another device, or GPU, than was meant. A task that is missing is said later.
+void take_text(std::string& into, const std::string& name, const std::string& text, Faults& faults) {
+  if (text.empty() && name != "task") faults.add(name, name + " is empty", "Give it a value, or leave it out.");
+  into = text;
+}
+
 Draft draft_from_json(const std::string& body, const Limits& limits) {
   const auto given = parsed(body, limits);
   if (!given.is_object()) malformed("the body is not a JSON object", "See docs/api.md for a submission's form.");
@@ -80,7 +139,7 @@ Draft draft_from_json(const std::string& body, const Limits& limits) {
   for (const auto& [name, value] : given.items()) {
     const auto text = texts.find(name);
     if (text != texts.end() && value.is_string()) {
-      *text->second = value.get<std::string>();
+      take_text(*text->second, name, value.get<std::string>(), faults);
     } else if (text != texts.end()) {
       faults.add(name, name + " is not a string", "Send it as a JSON string.");
     } else if (const auto number = name == "priority" ? whole(value) : std::nullopt) {
@@ -112,7 +171,8 @@ void read_label(Draft& draft, const std::string& text, Faults& faults) {
 Draft draft_from_form(const http::Request& request, const Limits& limits) {
   constexpr std::size_t kPlainParts = 5;
   const auto parts = http::parse_multipart(request.header("Content-Type"), request.body,
-                                           limits.files_max + limits.labels_max + kPlainParts);
+                                           limits.files_max + limits.labels_max + kPlainParts,
+                                           "submissions.files_max, labels_max and the other fields");
   Draft draft;
   Faults faults;
   const std::map<std::string, std::string*> texts = {
@@ -122,7 +182,7 @@ Draft draft_from_form(const http::Request& request, const Limits& limits) {
     if (part.name != "label" && part.name != "file" && !seen.insert(part.name).second) {
       faults.add(part.name, part.name + " given twice", "Give it once.");
     } else if (const auto text = texts.find(part.name); text != texts.end()) {
-      *text->second = part.content;
+      take_text(*text->second, part.name, part.content, faults);
     } else if (part.name == "priority") {
       const auto number = whole_number(part.content);
       if (!number) faults.add("priority", "priority is not a whole number", "Send digits.");
@@ -155,6 +215,10 @@ void Faults::throw_any() const {
                       first.field,
                       0,
                       all_};
+}
+
+std::string limit_text(std::size_t value, std::string_view unit, std::string_view option) {
+  return http::limit_text(static_cast<std::int64_t>(value), unit, std::string("submissions.").append(option));
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text) {

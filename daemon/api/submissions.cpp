@@ -1,4 +1,6 @@
 // /submissions: hand in, look, list, cancel; log and details of one.
+#include <kbench/events.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -15,7 +17,8 @@ std::string key_of(const http::Request& request, const Limits& limits) {
   const bool empty = key.empty() && request.headers.contains("idempotency-key");
   if (!visible || empty || key.size() > limits.idempotency_key_bytes_max) {
     throw http::Problem{400, "bad-key", "an Idempotency-Key that cannot be one",
-                        "Send 1 to " + std::to_string(limits.idempotency_key_bytes_max) + " visible ASCII characters.",
+                        "Send visible ASCII characters, at least one, at most " +
+                            limit_text(limits.idempotency_key_bytes_max, "bytes", "idempotency_key_bytes_max") + ".",
                         "Idempotency-Key"};
   }
   return key;
@@ -67,7 +70,32 @@ http::Response submit(Context& context, const http::Request& request) {
                           "",  patience_s};
   }
   ++context.submits.queue_full;
-  throw http::Problem{503, "queue-full", "the queue is full", "Come back later.", "", patience_s};
+  throw http::Problem{503,
+                      "queue-full",
+                      "the queue is full",
+                      "Come back later. There may wait " +
+                          http::limit_text(context.queue.depth_max(), "submissions", "queue.depth_max") + ".",
+                      "",
+                      patience_s};
+}
+
+// Of a filter that has so many values only; empty when it was not given.
+std::string one_of(const http::Request& request, const char* name, const std::vector<std::string>& values) {
+  const auto given = request.query.find(name);
+  if (given == request.query.end()) return "";
+  if (std::find(values.begin(), values.end(), given->second) != values.end()) return given->second;
+  std::string known;
+  for (const auto& value : values) known += (known.empty() ? "" : ", ") + value;
+  throw http::Problem{400, std::string("unknown-") + name, std::string("unknown ") + name + " " + given->second,
+                      "It is one of " + known + ".", name};
+}
+
+// A name alone is one of the tasks that are here, else no submission could have it. A whole id may be one that is gone.
+std::string task_in(const Context& context, const std::string& given) {
+  std::string fix;
+  if (const auto* task = find_task(context.given.tasks, given, fix); task != nullptr) return task->id;
+  if (given.empty() || given.find('/') != std::string::npos) return given;
+  throw http::Problem{400, "unknown-task", "no task, or more than one, of the name " + given, fix, "task"};
 }
 
 http::Response list(Context& context, const http::Request& request) {
@@ -75,29 +103,19 @@ http::Response list(Context& context, const http::Request& request) {
     const auto it = request.query.find(name);
     return it == request.query.end() ? std::string() : it->second;
   };
-  // An empty one would filter nothing, which is not what was asked for.
-  for (const char* name : {"task", "submitter", "device", "verdict", "state", "label"}) {
-    if (request.query.count(name) != 0 && asked(name).empty())
-      throw http::Problem{400, "empty-parameter", std::string(name) + " is empty", "Give it a value, or leave it out.",
-                          name};
-  }
   store::ListFilter filter;
-  filter.task = asked("task");
+  filter.task = task_in(context, asked("task"));
   filter.submitter = asked("submitter");
-  filter.device = asked("device");
-  filter.verdict = asked("verdict");
+  filter.device = one_of(request, "device", {"cpu", "cuda"});
+  filter.verdict =
+      one_of(request, "verdict",
+             {events::kCorrect, events::kIncorrect, events::kCompileError, events::kRuntimeError, events::kTimeout,
+              events::kOutOfMemory, events::kIntegrityViolation, events::kRuleViolation, events::kInfra});
+  filter.state = store::state_named(
+      one_of(request, "state", {"queued", "preparing", "ready", "measuring", "done", "cancelled", "failed"}));
   filter.cursor = asked("cursor");
   filter.limit =
       static_cast<int>(number_in(asked("limit"), "limit", 1, context.limits.page_max, context.limits.page_default));
-  std::string fix;
-  if (const auto* task = find_task(context.given.tasks, filter.task, fix); task != nullptr) filter.task = task->id;
-  if (const auto state = asked("state"); !state.empty()) {
-    filter.state = store::state_named(state);
-    if (!filter.state) {
-      throw http::Problem{400, "unknown-state", "unknown state " + state,
-                          "States are queued, preparing, ready, measuring, done, cancelled, failed.", "state"};
-    }
-  }
   if (const auto label = asked("label"); !label.empty()) {
     const auto equals = label.find('=');
     if (equals == std::string::npos || equals == 0)

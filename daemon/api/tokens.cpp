@@ -67,9 +67,16 @@ std::string token_in(const std::string& path) {
     file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   }
   struct stat facts{};
+  if (file.fd < 0 && errno == ELOOP) fail(path, "is a symbolic link; set server.token_file to the file itself");
   if (file.fd < 0 || ::fstat(file.fd, &facts) != 0) fail(path, std::string("cannot be read: ") + std::strerror(errno));
   if (!S_ISREG(facts.st_mode)) fail(path, "is not a regular file");
-  if ((facts.st_mode & 077) != 0) fail(path, "others may read or write it; fix it with chmod 600");
+  // Whoever owns it may change it, and read what is written there.
+  const auto self = ::geteuid();
+  if (facts.st_uid != self) {
+    fail(path, "belongs to the user " + std::to_string(facts.st_uid) + ", not to " + std::to_string(self) +
+                   " as which this runs; fix it with chown " + std::to_string(self) + " " + path);
+  }
+  if ((facts.st_mode & 077) != 0) fail(path, "others may read or write it; fix it with chmod 600 " + path);
   std::string token(kTokenCharsMax + 2, '\0');
   const auto got = ::read(file.fd, token.data(), token.size());
   token.resize(got > 0 ? static_cast<std::size_t>(got) : 0);

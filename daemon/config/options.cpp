@@ -24,7 +24,8 @@ void add_server(std::vector<Option>& all) {
   all.push_back(number("server.port", PLACE(server.port), 0, 65535, "Where to listen; 0 takes a free one and logs it.",
                        "a port"));
   all.push_back(text("server.token_file", PLACE(server.token_file), "a path",
-                     "Holds the token that requests must carry; made at the first start, readable by its owner only. "
+                     "Holds the token that requests must carry; made at the first start. Of the daemon's own user, and "
+                     "readable by nobody else, or it does not start. "
                      "Default: `token` in the data folder."));
   all.push_back(text("data.folder", PLACE(data_folder), "an absolute path",
                      "Where the daemon keeps what must survive. On a disk of its own machine: the store needs shared "

@@ -72,17 +72,22 @@ struct Response {
   std::optional<Stream> stream;
 };
 Response problem(const Problem& problem);  // also what a thrown Problem becomes
+// "16384 bytes (http.header_bytes_max)": a limit as a refusal names it, so that an operator finds what to set.
+std::string limit_text(std::int64_t value, std::string_view unit, std::string_view option);
 
 // One event of a stream as text; `id` 0 sends none. `data` may have several lines, `type` must be one word.
 std::string event_text(std::int64_t id, std::string_view type, std::string_view data);
 
-// A multipart/form-data body. Throws Problem (400) that names what is malformed; more than `parts_max` parts is a 413.
+// A multipart/form-data body. Throws Problem (400) that names what is malformed; more than `parts_max` parts is a 413,
+// which says that they come from `parts_option`.
 struct Part {
   std::string name, filename, content_type, content;
 };
-std::vector<Part> parse_multipart(std::string_view content_type, std::string_view body, std::size_t parts_max);
+std::vector<Part> parse_multipart(std::string_view content_type, std::string_view body, std::size_t parts_max,
+                                  std::string_view parts_option);
 
-bool valid_utf8(std::string_view text);  // no overlong forms, no surrogates, nothing past U+10FFFF
+std::size_t utf8_prefix(std::string_view text);  // where UTF-8 ends: no overlong forms, surrogates, past U+10FFFF
+inline bool valid_utf8(std::string_view text) { return utf8_prefix(text) == text.size(); }
 
 enum class Access : std::uint8_t { open, token };
 using Handler = std::function<Response(const Request&)>;

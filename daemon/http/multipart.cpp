@@ -93,7 +93,8 @@ Part part_from(std::string_view head, std::string_view content) {
 
 }  // namespace
 
-std::vector<Part> parse_multipart(std::string_view content_type, std::string_view body, std::size_t parts_max) {
+std::vector<Part> parse_multipart(std::string_view content_type, std::string_view body, std::size_t parts_max,
+                                  std::string_view parts_option) {
   auto given = parameters(content_type);
   const auto& boundary = given["boundary"];
   if (boundary.empty() || boundary.size() > kBoundaryBytesMax) {
@@ -112,7 +113,8 @@ std::vector<Part> parse_multipart(std::string_view content_type, std::string_vie
     if (rest.starts_with("--")) return parts;
     if (!rest.starts_with("\r\n")) refuse("text behind a boundary", "End each boundary line with CRLF.");
     if (parts.size() == parts_max) {
-      throw Problem{413, "too-many-parts", "more than " + std::to_string(parts_max) + " parts", "Send fewer parts.",
+      throw Problem{413, "too-many-parts", "more than " + std::to_string(parts_max) + " parts",
+                    "Send at most " + limit_text(static_cast<std::int64_t>(parts_max), "parts", parts_option) + ".",
                     "body"};
     }
     rest.remove_prefix(2);

@@ -4,6 +4,10 @@
 
 namespace kbench::http {
 
+std::string limit_text(std::int64_t value, std::string_view unit, std::string_view option) {
+  return std::to_string(value).append(" ").append(unit).append(" (").append(option).append(")");
+}
+
 Response problem(const Problem& p) {
   nlohmann::ordered_json body;
   body["type"] = p.type.empty() ? "about:blank" : "urn:kbench:" + p.type;

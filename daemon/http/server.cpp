@@ -120,7 +120,10 @@ Task<void> AsioServer::serve(Shard& shard, std::shared_ptr<Connection> connectio
   try {
     if (refused) {
       const auto full =
-          problem({503, "too-many-connections", "too many connections with a request under way", "Come back.", "", 5});
+          problem({503, "too-many-connections", "too many connections with a request under way",
+                   "Come back. There may be " +
+                       limit_text(limits_.connections_max, "connections", "http.connections_max") + " at a time.",
+                   "", 5});
       Manner manner;
       manner.keep_alive = false;
       const auto head = head_of(full, manner);

@@ -33,15 +33,22 @@ void wake(const std::shared_ptr<Waker>& waker) {
   });
 }
 
-Response malformed(error_code why) {
+std::string bytes_text(std::size_t value, std::string_view option) {
+  return limit_text(static_cast<std::int64_t>(value), "bytes", option);
+}
+
+Response malformed(error_code why, const Limits& limits) {
   using E = beast::http::error;
   if (why == E::header_limit)
-    return problem(
-        {431, "header-too-large", "the request's header is too large", "Send less, or fewer fields.", "header"});
+    return problem({431, "header-too-large", "the request's header is too large",
+                    "Send at most " + bytes_text(limits.header_bytes_max, "http.header_bytes_max") + " and " +
+                        limit_text(limits.header_fields_max, "fields", "http.header_fields_max") + ".",
+                    "header"});
   if (why == E::buffer_overflow)
     return problem({400, "malformed-http", "a chunk's extensions or a trailer are too large", "Send none.", "body"});
   if (why == E::body_limit)
-    return problem({413, "body-too-large", "the request's body is too large", "Send less.", "body"});
+    return problem({413, "body-too-large", "the request's body is too large",
+                    "Send at most " + bytes_text(limits.body_bytes_max, "http.body_bytes_max") + ".", "body"});
   if (why == E::bad_version)
     return problem({505, "bad-version", "not HTTP/1.0 or HTTP/1.1", "Speak HTTP/1.1.", "header"});
   return problem(
@@ -97,14 +104,16 @@ std::size_t header_lines(std::string_view bytes, bool begun) {
 bool is_http(error_code ec) { return ec.category() == make_error_code(beast::http::error::bad_method).category(); }
 
 // What to answer when reading failed; nothing when the peer has gone or was idle.
-std::optional<Response> faulted(error_code ec, const Connection& c, Incoming& in) {
+std::optional<Response> faulted(error_code ec, const Connection& c, Incoming& in, const Limits& limits) {
   using E = beast::http::error;
   const bool left = ec == E::end_of_stream || ec == E::partial_message;
   in.heard = !left && (c.expired || is_http(ec));
   in.keep_alive = false;
   if (!in.heard) return std::nullopt;
-  if (!c.expired) return malformed(ec);
-  return problem({408, "too-slow", "the request did not arrive in time", "Send it at once.", ""});
+  if (!c.expired) return malformed(ec, limits);
+  return problem({408, "too-slow", "the request did not arrive in time",
+                  "Send it within " + limit_text(limits.request_timeout.count(), "ms", "http.request_timeout") + ".",
+                  ""});
 }
 
 // Whether the peer has closed its side. From any thread, while nothing else is done with the socket.
@@ -145,8 +154,10 @@ Task<bool> AsioServer::serve_one(Shard& shard, std::shared_ptr<Connection> conne
       co_await stream(shard, connection, *answer, in.http10);
       co_return false;
     }
-    answer =
-        problem({503, "too-many-streams", "too many open event streams", "Close some, or poll the resource.", "", 5});
+    answer = problem({503, "too-many-streams", "too many open event streams",
+                      "Close some, or poll the resource. There may be " +
+                          limit_text(limits_.streams_max, "streams", "http.streams_max") + " at a time.",
+                      "", 5});
   }
   Manner manner;
   manner.keep_alive = in.keep_alive && !stopping_;
@@ -180,7 +191,7 @@ Task<std::optional<Response>> AsioServer::receive(Connection& c, Incoming& in, S
   parser.body_limit(limits_.body_bytes_max);
   bool folded = false;
   const error_code ec = co_await receive_header(c, parser, folded);
-  if (ec || c.expired) co_return faulted(ec, c, in);
+  if (ec || c.expired) co_return faulted(ec, c, in, limits_);
   in.heard = true;
   auto refusal = folded ? folded_header() : admit(parser, in);
   if (refusal) co_return refusal;
@@ -223,13 +234,16 @@ Task<std::optional<Response>> AsioServer::receive_body(Connection& c, Parser& pa
   if (!parser.is_done() && !in.http10 && !in.request.header("expect").empty()) {
     const std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     auto [ec, bytes] = co_await asio::async_write(c.socket, asio::buffer(go_on), kTry);
-    if (ec || c.expired) co_return faulted(ec, c, in);
+    if (ec || c.expired) co_return faulted(ec, c, in, limits_);
   }
   while (!parser.is_done()) {
     auto [ec, bytes] = co_await beast::http::async_read_some(c.socket, c.buffer, parser, kTry);
-    if (ec || c.expired) co_return faulted(ec, c, in);
+    if (ec || c.expired) co_return faulted(ec, c, in, limits_);
     if (!bodies.grow(parser.get().body().size() - bodies.amount, limits_.bodies_bytes_max)) {
-      co_return problem({503, "too-many-bodies", "too many large requests at once", "Come back.", "", 5});
+      co_return problem(
+          {503, "too-many-bodies", "too many large requests at once",
+           "Come back. All together may have " + bytes_text(limits_.bodies_bytes_max, "http.bodies_bytes_max") + ".",
+           "", 5});
     }
   }
   in.keep_alive = parser.keep_alive();
@@ -276,6 +290,14 @@ std::optional<Response> AsioServer::admit(const Parser& parser, Incoming& in) tr
     }
     request.submitter = *std::move(submitter);
   }
+  // Undone here it would need a limit of its own; taken as it is it would be read as something else.
+  if (const auto coding = request.header("content-encoding");
+      !parser.is_done() && !coding.empty() && !beast::iequals(coding, "identity")) {
+    auto refusal = problem({415, "bad-content-encoding", "a body in a Content-Encoding",
+                            "Send the body as it is, without the header Content-Encoding.", "Content-Encoding"});
+    refusal.headers["Accept-Encoding"] = "identity";  // RFC 9110, 12.5.3
+    return refusal;
+  }
   for (const auto& segment : target.segments) request.path.append("/").append(segment);
   if (request.path.empty()) request.path = "/";
   request.query = std::move(target.query);
@@ -290,7 +312,10 @@ Task<std::optional<Response>> AsioServer::handle(Connection& c, const Incoming& 
   const bool quick = in.route->work == Work::quick;
   Share<int> waiting{waiting_};
   if (!quick && !waiting.grow(1, limits_.waiting_max)) {
-    co_return problem({503, "too-busy", "too many requests wait to be handled", "Come back.", "", 5});
+    co_return problem(
+        {503, "too-busy", "too many requests wait to be handled",
+         "Come back. There may be " + limit_text(limits_.waiting_max, "requests", "http.waiting_max") + " at a time.",
+         "", 5});
   }
   c.deadline = kNever;
   auto& pool = quick ? quick_ : pool_;
@@ -307,7 +332,13 @@ Response AsioServer::handled(const Incoming& in, Share<std::size_t>& answers) {
     auto answer = in.route->handler(in.request);
     const auto bytes = answer.body.size();
     if (bytes <= kSmallAnswerBytes || answers.grow(bytes, limits_.answers_bytes_max)) return answer;
-    throw Problem{503, "too-many-answers", "too many large answers are being taken", "Come back.", "", 5};
+    throw Problem{
+        503,
+        "too-many-answers",
+        "too many large answers are being taken",
+        "Come back. All together may have " + bytes_text(limits_.answers_bytes_max, "http.answers_bytes_max") + ".",
+        "",
+        5};
   } catch (const Problem& fault) {
     return problem(fault);
   } catch (const std::exception& e) {

@@ -28,7 +28,7 @@ std::string event_text(std::int64_t id, std::string_view type, std::string_view 
   return out;
 }
 
-bool valid_utf8(std::string_view text) {
+std::size_t utf8_prefix(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
     if (lead < 0x80) {
@@ -36,18 +36,18 @@ bool valid_utf8(std::string_view text) {
       continue;
     }
     const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if (lead < 0xc2 || lead > 0xf4 || i + length > text.size()) return false;
+    if (lead < 0xc2 || lead > 0xf4 || i + length > text.size()) return i;
     std::uint32_t code = lead & (0xffU >> (length + 1));
     for (std::size_t k = 1; k < length; ++k) {
       const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xc0U) != 0x80) return false;
+      if ((next & 0xc0U) != 0x80) return i;
       code = code << 6 | (next & 0x3fU);
     }
     const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-    if (overlong || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
+    if (overlong || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return i;
     i += length;
   }
-  return true;
+  return text.size();
 }
 
 }  // namespace kbench::http

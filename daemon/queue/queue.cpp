@@ -91,6 +91,7 @@ Admission Queue::submit(const store::NewSubmission& submission) {
 }
 
 Hub& Queue::hub() { return state_->hub; }
+std::int64_t Queue::depth_max() const { return state_->options.depth_max; }
 
 std::string Queue::fault() const {
   const std::lock_guard lock(state_->mutex);

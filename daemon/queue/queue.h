@@ -74,6 +74,7 @@ class Queue {
 
   Admission submit(const store::NewSubmission& submission);
   Hub& hub();
+  std::int64_t depth_max() const;  // submissions that may wait
 
   // The submissions as one grader sees them. claim() wakes as soon as something becomes claimable. renew() may be
   // called as often as a cancel should be noticed: it asks the store only when a third of the lease has gone or the

@@ -53,9 +53,12 @@ BAD = {
     "malformed JSON": ('{"task": ', JSON, 400, "body"),
     "empty body": ("", JSON, 400, "body"),
     "not an object": ("[1, 2]", JSON, 400, "body"),
-    "a name given twice": ('{"task": "a", "task": "b"}', JSON, 400, "body"),
+    "a name given twice": ('{"task": "a", "task": "b"}', JSON, 400, "task"),
+    "a file given twice": ('{"files": {"a.cpp": "x", "a.cpp": "y"}}', JSON, 400, 'files["a.cpp"]'),
+    "a compressed body": (b"\x1f\x8b\x08\x00", {**JSON, "Content-Encoding": "gzip"}, 415, "Content-Encoding"),
     "nested too deep": ("[" * 100000, JSON, 400, "body"),
-    "bad UTF-8": (b'{"task": "\xff\xfe"}', JSON, 400, "body"),
+    "bad UTF-8": (b'{"task": "\xff\xfe"}', JSON, 400, "task"),
+    "bad UTF-8 in a file": (b'{"files": {"a.cpp": "\xff"}}', JSON, 400, 'files["a.cpp"]'),
     "no content type": (json.dumps(GOOD), {"Content-Type": "text/plain"}, 415, "Content-Type"),
     "a form without end": ("--xyz\r\nContent-Disposition: form-data; name=\"task\"\r\n\r\nx", FORM, 400, None),
     "a form without boundary": (form(('name="task"', kbenchd.SCAN)), {"Content-Type": "multipart/form-data"}, 400, None),
@@ -106,6 +109,8 @@ class Api(unittest.TestCase):
         self.problem(self.daemon.request("GET", "/api/v1/submissions?limit=many"), 400, "limit")
         self.problem(self.daemon.request("GET", "/api/v1/submissions?cursor=ours"), 400, "cursor")
         self.problem(self.daemon.request("GET", "/api/v1/submissions?colour=red"), 400, "colour")
+        for name in "state", "verdict", "device", "task":
+            self.problem(self.daemon.request("GET", f"/api/v1/submissions?{name}=purple"), 400, name)
 
     def test_a_token_is_needed(self):
         for token in (None, "wrong"):

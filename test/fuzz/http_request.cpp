@@ -8,6 +8,7 @@
 
 #include "daemon/http/http.h"
 #include "test/fuzz/fuzz.h"
+#include "test/fuzz/socket.h"
 
 using namespace kbench;
 using namespace kbench::fuzz;
@@ -44,14 +45,6 @@ struct Site {
   std::uint16_t port = 0;
 };
 
-void send_all(int socket, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
-  }
-}
-
 // From one address after another: a connection's end keeps its port for a minute, and one address has 28,000 of them.
 int connected(std::uint16_t port) {
   static std::uint32_t connections = 0;
@@ -79,10 +72,7 @@ KBENCH_FUZZ_TARGET(data, size) {
   send_all(socket, bytes.substr(0, cut));
   send_all(socket, bytes.substr(std::min(cut + 1, bytes.size())));
   ::shutdown(socket, SHUT_WR);
-  std::string answers;
-  char block[4096];
-  for (ssize_t got; (got = ::recv(socket, block, sizeof block, 0)) > 0;)
-    answers.append(block, static_cast<size_t>(got));
+  const std::string answers = received_until_end(socket);
   ::close(socket);
   require(answers.empty() || answers.starts_with("HTTP/1.1 "), "an answer, or none");
   if (site.handled > handled)

@@ -222,7 +222,7 @@ int sleep_us(sqlite3_vfs*, int us) {
   return us;
 }
 int current_time(sqlite3_vfs*, double* days) {
-  *days = 2440587.5 + static_cast<double>(now_ms()) / 86'400'000.0;
+  *days = 2440587.5 + static_cast<double>(wall_ms()) / 86'400'000.0;
   return SQLITE_OK;
 }
 int last_error(sqlite3_vfs*, int, char*) { return 0; }

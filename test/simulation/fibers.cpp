@@ -41,6 +41,7 @@ struct Fiber {
   CxaGlobals exceptions{};
   const void* waits_for = nullptr;  // an address; null: runnable, or asleep
   std::int64_t wakes_at_ns = 0;     // kNever: only when woken; in the past: runnable
+  bool by_wall = false;             // it moves when the clock is set
   bool woken = false;               // not by time
   bool done = false;
   int locks = 0;  // held
@@ -53,7 +54,7 @@ struct World {
   Fiber* current = nullptr;  // null: the scheduler, or no run at all
   ucontext_t scheduler{};
   CxaGlobals exceptions{};
-  std::int64_t now_ns = 1'800'000'000'000'000'000;
+  std::int64_t now_ns = 0, wall_ahead_ns = 0;
   std::uint64_t turns = 0, trace = kNoTurns;
   std::string failure;
   std::exception_ptr thrown;  // by the first fiber
@@ -141,14 +142,15 @@ void give_up_turn() {
   errno = error;
 }
 
-bool wait_for(const void* address, std::int64_t until_ns) {
+bool wait_for(const void* address, std::int64_t until_ns, bool by_wall) {
   Fiber& me = *world.current;
   me.waits_for = address;
-  me.wakes_at_ns = until_ns;
+  me.by_wall = by_wall && until_ns != kNever;
+  me.wakes_at_ns = me.by_wall ? until_ns - world.wall_ahead_ns : until_ns;
   me.woken = false;
   give_up_turn();
   const bool woken = me.woken;
-  me.woken = false;
+  me.woken = me.by_wall = false;
   me.wakes_at_ns = 0;
   return woken;
 }
@@ -172,6 +174,7 @@ void count_lock(int by) {
 bool in_fiber() { return world.current != nullptr; }
 int fiber_number() { return world.current ? world.current->number : -1; }
 std::int64_t now_ns() { return world.now_ns; }
+std::int64_t wall_ns() { return world.now_ns + world.wall_ahead_ns; }
 std::uint64_t random_bits() { return world.chance ? world.chance->bits() : 4; }
 
 void must_be_in_fiber() {
@@ -246,8 +249,15 @@ void sleep_ms(std::int64_t ms) {
 }
 
 std::int64_t now_ms() { return world.now_ns / 1'000'000; }
-void begin_at_ms(std::int64_t ms) {
-  world.now_ns = ms * 1'000'000;
+std::int64_t wall_ms() { return wall_ns() / 1'000'000; }
+void set_clock_by(std::int64_t ms) {
+  world.wall_ahead_ns += ms * 1'000'000;
+  for (const auto& fiber : world.fibers)
+    if (fiber->by_wall) fiber->wakes_at_ns -= ms * 1'000'000;
+}
+void begin_at_ms(std::int64_t steady_ms, std::int64_t wall_ms) {
+  world.now_ns = steady_ms * 1'000'000;
+  world.wall_ahead_ns = (wall_ms - steady_ms) * 1'000'000;
   world.trace = kNoTurns;
 }
 Chance& chance() { return *world.chance; }

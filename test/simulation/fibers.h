@@ -3,9 +3,9 @@
 // The program under test is not changed for it. pthreads.cpp defines the functions of pthreads, of time and of chance
 // that the C++ library and the program call (pthread_mutex_lock, pthread_cond_clockwait, clock_gettime, getrandom, …),
 // so that std::thread, std::mutex, std::condition_variable, std::stop_token, sleep_for and steady_clock of everything
-// linked into the executable end up here. A fiber can lose its turn at each of them and wherever `perhaps_yield` is
-// called; a real thread loses it anywhere, so data races are for ThreadSanitizer, not for this. Time passes only when
-// every fiber waits, and a little with each turn.
+// linked into the executable end up here. The clock on the wall can be set while steady time goes on. A fiber can lose
+// its turn at each of them and wherever `perhaps_yield` is called; a real thread loses it anywhere, so data races are
+// for ThreadSanitizer, not for this. Time passes only when every fiber waits, and a little with each turn.
 //
 // `run` ends in one of two ways: the first fiber has returned, or the turn came at which the machine dies. Then all
 // fibers are dropped as they are: no destructor runs, what they had in memory is lost to them (and leaked: run many in
@@ -51,12 +51,14 @@ End run(Chance& chance, const Plan& plan, std::function<void()> first);
 // From a fiber.
 void perhaps_yield();
 void sleep_ms(std::int64_t ms);
-std::int64_t now_ms();  // since the epoch; never goes back, also not from one run to the next
+std::int64_t now_ms();   // steady; never goes back, also not from one run to the next
+std::int64_t wall_ms();  // since the epoch, by a clock that may be wrong
+void set_clock_by(std::int64_t ms);
 Chance& chance();
 std::uint64_t trace();                            // a hash over all turns since then: equal for equal seeds
 [[noreturn]] void fail(const std::string& what);  // the schedule ends there with Failed, whoever finds it
 
-// Before the first run of a schedule: its time, and a new trace.
-void begin_at_ms(std::int64_t ms);
+// Before the first run of a schedule: its time, not the same by both clocks, and a new trace.
+void begin_at_ms(std::int64_t steady_ms, std::int64_t wall_ms);
 
 }  // namespace kbench::sim

@@ -10,9 +10,11 @@
 //
 // Things that go wrong: the program dies at any of its turns; SQLite's reads, writes and syncs fail; calls to the
 // Engine are refused, slow, or answered to nobody, though done; the Engine restarts; its disk is full; containers die,
-// hang, cannot be killed; the program is slow and leases run out; submissions are cancelled and handed in twice. What
-// must hold: an accepted submission ends exactly once, with what its last attempt measured; attempts only go up; no two
-// containers measure on one GPU or uid range; nothing is left over when all is done; and the store's own invariants.
+// hang, cannot be killed; the program is slow and leases run out; the clock is set forth and back by hours, while the
+// program runs and between two lives of it; submissions are cancelled and handed in twice. What must hold: an accepted
+// submission ends exactly once, with what its last attempt measured; attempts only go up; no lease ends before its
+// time, whatever the clock says; no two containers measure on one GPU or uid range; nothing is left over when all is
+// done; and the store's own invariants.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -119,25 +119,27 @@ int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
   return 0;
 }
 
+static bool is_wall(clockid_t clock) { return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE; }
+
 // No turn is lost between the unlock and the wait. It may wake for no reason, as it may in life.
-static int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, std::int64_t until_ns) {
+static int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, std::int64_t until_ns, bool by_wall) {
   must_be_in_fiber();
   pthread_mutex_unlock(mutex);
   const bool for_no_reason = chance().one_in(64);
-  wait_for(condition, for_no_reason ? now_ns() : until_ns);
-  const bool timed_out = now_ns() >= until_ns;
+  wait_for(condition, for_no_reason ? now_ns() : until_ns, by_wall && !for_no_reason);
+  const bool timed_out = (by_wall ? wall_ns() : now_ns()) >= until_ns;
   while (pthread_mutex_trylock(mutex) != 0) wait_for(mutex, kNever);
   return timed_out ? ETIMEDOUT : 0;
 }
 int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
-  wait_on(condition, mutex, kNever);
+  wait_on(condition, mutex, kNever, false);
   return 0;
 }
 int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* until) {
-  return wait_on(condition, mutex, ns_of(*until));
+  return wait_on(condition, mutex, ns_of(*until), true);
 }
-int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t, const timespec* until) {
-  return wait_on(condition, mutex, ns_of(*until));
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
+  return wait_on(condition, mutex, ns_of(*until), is_wall(clock));
 }
 int pthread_cond_signal(pthread_cond_t* condition) noexcept {
   if (in_fiber()) wake(condition, false);
@@ -151,9 +153,10 @@ int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
 }
 int pthread_cond_destroy(pthread_cond_t*) noexcept { return 0; }
 
-int clock_gettime(clockid_t, timespec* time) noexcept {  // all clocks show the same
-  time->tv_sec = now_ns() / 1'000'000'000;
-  time->tv_nsec = now_ns() % 1'000'000'000;
+int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  const std::int64_t ns = is_wall(clock) ? wall_ns() : now_ns();
+  time->tv_sec = ns / 1'000'000'000;
+  time->tv_nsec = ns % 1'000'000'000;
   return 0;
 }
 int nanosleep(const timespec* time, timespec*) {

@@ -29,7 +29,8 @@ namespace {
 
 constexpr char kTask[] = "raw-cuda/segmented-exclusive-scan", kGrader[] = "simulated";
 constexpr std::int64_t kQuietMs = 6 * 3'600'000;  // by then a machine in good order has done what was left
-constexpr std::int64_t kBeginMs = 1'800'000'000'000;
+constexpr std::int64_t kBeginMs = 1'000'000, kBeginWallMs = 1'800'000'000'000;
+constexpr std::int64_t kClockMs = 48 * 3'600'000;  // that the clock is set by, at most
 
 std::string common_folder, store_path;
 Disk empty_disk;
@@ -41,6 +42,8 @@ struct Truth {
     std::string key;
     bool cancel_asked = false;
     int attempt = 0;                               // the highest that was claimed
+    bool held = false;                             // by this life of the program, which has not given it up yet
+    std::int64_t held_until_ms = 0;                // at least
     std::set<std::pair<int, std::string>> finals;  // that were accepted: attempt, verdict
     std::optional<store::Submission> ended;        // as first seen
   };
@@ -52,27 +55,41 @@ struct Truth {
 // The real source, watched.
 class Watched : public grader::AttemptSource {
  public:
-  Watched(std::unique_ptr<AttemptSource> real, Truth& truth) : real_(std::move(real)), truth_(truth) {}
+  Watched(std::unique_ptr<AttemptSource> real, milliseconds lease, Truth& truth)
+      : real_(std::move(real)), lease_(lease.count()), truth_(truth) {}
 
   std::optional<store::Lease> claim(const store::Wanted& wanted, milliseconds wait) override {
     auto lease = real_->claim(wanted, wait);
     if (!lease) return lease;
     ++truth_.tally.attempts;
-    int& highest = truth_.accepted[lease->submission.id].attempt;
-    if (lease->attempt <= highest)
+    Truth::Known& known = truth_.accepted[lease->submission.id];
+    if (lease->attempt <= known.attempt)
       fail(lease->submission.id + ": attempt " + std::to_string(lease->attempt) + " was claimed after attempt " +
-           std::to_string(highest));
-    highest = lease->attempt;
+           std::to_string(known.attempt));
+    if (known.held && now_ms() < known.held_until_ms)
+      fail(lease->submission.id + ": the lease of attempt " + std::to_string(known.attempt) + " ended before its time");
+    known.attempt = lease->attempt;
+    known.held = true;
+    known.held_until_ms = 0;
     perhaps_yield();
     return lease;
   }
-  Hold renew(const std::string& id, int attempt) override { return real_->renew(id, attempt); }
+  // It may have asked the store, or have done so within the last third of a lease.
+  Hold renew(const std::string& id, int attempt) override {
+    const std::int64_t before = now_ms();
+    const Hold hold = real_->renew(id, attempt);
+    Truth::Known& known = truth_.accepted[id];
+    if (hold != Hold::lost && attempt == known.attempt)
+      known.held_until_ms = std::max(known.held_until_ms, before + lease_ - lease_ / 3 - 2);
+    return hold;
+  }
   bool state(const std::string& id, int attempt, State state) override { return real_->state(id, attempt, state); }
   bool event(const std::string& id, int attempt, std::int64_t seq, const std::string& type,
              const std::string& json) override {
     return real_->event(id, attempt, seq, type, json);
   }
   bool finish(const std::string& id, int attempt, const store::Outcome& outcome) override {
+    give_up(id, attempt);
     perhaps_yield();
     const bool accepted = real_->finish(id, attempt, outcome);
     if (accepted && outcome.kind != store::Outcome::Kind::infra) {
@@ -82,11 +99,20 @@ class Watched : public grader::AttemptSource {
     }
     return accepted;
   }
-  bool release(const std::string& id, int attempt) override { return real_->release(id, attempt); }
+  bool release(const std::string& id, int attempt) override {
+    give_up(id, attempt);
+    return real_->release(id, attempt);
+  }
   std::vector<store::Lease> held() override { return real_->held(); }
 
  private:
+  void give_up(const std::string& id, int attempt) {
+    Truth::Known& known = truth_.accepted[id];
+    if (attempt == known.attempt) known.held = false;
+  }
+
   const std::unique_ptr<AttemptSource> real_;
+  const std::int64_t lease_;
   Truth& truth_;
 };
 
@@ -96,12 +122,13 @@ class Schedule {
     Disk::current = &disk_;
     Host::current = &host_;
     disk_.copy_from(empty_disk);
-    begin_at_ms(kBeginMs);
+    begin_at_ms(kBeginMs, kBeginWallMs);
     fs::remove_all(folder_);
     wanted_ = 1 + static_cast<int>(chance_.below(8));
     slots_.cpu_slots.assign(chance_.below(3), "0");
     slots_.gpus = slots_.cpu_slots.empty() || chance_.one_in(2);
     hurry_ = chance_.one_in(2);
+    clock_is_set_ = chance_.one_in(2);
   }
 
   Tally play() {
@@ -120,6 +147,8 @@ class Schedule {
   void live(bool last) {
     last_ = last;
     ++truth_.tally.starts;
+    for (auto& [id, known] : truth_.accepted) known.held = false;
+    if (clock_is_set_ && chance_.one_in(2)) set_clock();
     Plan plan;
     plan.yields = std::vector{0.02, 0.1, 0.4}[chance_.below(3)];
     host_.faults = {};
@@ -144,6 +173,12 @@ class Schedule {
     ::close_range(first_descriptor, ~0u, 0);  // what a process loses by dying: descriptors and their locks
     disk_.forget_program();
     if (last) live(true);
+  }
+
+  // Forth or back, by a second or by days.
+  void set_clock() {
+    const std::int64_t by = chance_.magnitude(kClockMs);
+    set_clock_by(chance_.one_in(2) ? by : -by);
   }
 
   // Short half of the time, for what happens at a start.
@@ -178,7 +213,7 @@ class Schedule {
     queue::Options queue_options;
     queue_options.lease = milliseconds(hurry_ ? 4'000 : 30'000);
     queue::Queue queue(*db, queue_options);
-    Watched source(queue.source(kGrader), truth_);
+    Watched source(queue.source(kGrader), queue_options.lease, truth_);
     grader::Grader grader(
         grader_options(), {}, slots_, attach(), *tasks, source, &inventory_, [this](const std::string& line) {
           if (talk_) std::fprintf(stderr, "%lld %s\n", static_cast<long long>(now_ms() - kBeginMs), line.c_str());
@@ -187,6 +222,7 @@ class Schedule {
     std::vector<std::thread> clients;
     const auto count = 1 + chance_.below(2);
     for (std::uint64_t i = 0; i < count; ++i) clients.emplace_back([&] { client(*db, queue, stopping); });
+    if (clock_is_set_) clients.emplace_back([&] { keep_setting_clock(stopping); });
     if (troubled_) sleep_ms(some(200'000));
     if (last_) {
       troubled_ = false;
@@ -243,6 +279,14 @@ class Schedule {
         look(db, id);
       } catch (const store::StoreFault&) {  // 503
       }
+    }
+  }
+
+  // Also in quiet times: no clock is an excuse.
+  void keep_setting_clock(const std::atomic<bool>& stopping) {
+    while (!stopping) {
+      sleep_ms(chance_.magnitude(60'000));
+      set_clock();
     }
   }
 
@@ -343,7 +387,7 @@ class Schedule {
   gpu::SlotOptions slots_;
   Truth truth_;
   int wanted_ = 0;
-  bool hurry_ = false, last_ = false, troubled_ = false;
+  bool hurry_ = false, clock_is_set_ = false, last_ = false, troubled_ = false;
 };
 
 void write(const std::string& path, const std::string& text) {

@@ -57,10 +57,40 @@ TEST_CASE("a stream is resumed without loss or repetition") {
     CHECK(has(text, "event: result\n"));
   }
   CHECK(status_of(follow(rest, id, "Last-Event-ID: " + std::to_string(last) + "\r\n").answer()) == 204);
-  CHECK(status_of(follow(rest, id, "Last-Event-ID: x\r\n").answer()) == 400);
-  CHECK(status_of(follow(rest, id, "", "?after=-1").answer()) == 400);
   CHECK(status_of(follow(rest, id, "", "?since=1").answer()) == 400);
   CHECK(status_of(follow(rest, "s-none").answer()) == 404);
+}
+
+TEST_CASE("an id of no event of the submission is refused, whether it goes on or has ended") {
+  Rest rest;
+  const auto id = rest.submitted();
+  const auto check_refused = [&](const std::string& headers, const std::string& query, const std::string& field) {
+    INFO(headers << query);
+    const auto answer = follow(rest, id, headers, query).answer();
+    CHECK(status_of(answer) == 400);
+    CHECK(has(answer, "Content-Type: application/problem+json\r\n"));
+    CHECK(has(answer, "\"field\":\"" + field + "\""));
+  };
+  for (const bool ended : {false, true}) {
+    const auto last = rest.store->events(id, 0, 100).back().seq;
+    for (const std::string& number :
+         {std::to_string(last + 1), std::string("9223372036854775807"), std::string("9223372036854775808"),
+          std::string("-1"), std::string("+1"), std::string("1.0"), std::string("x"), std::string("0x1")}) {
+      check_refused("Last-Event-ID: " + number + "\r\n", "", "Last-Event-ID");
+      check_refused("Last-Event-ID: " + number + "\r\n", "?after=1", "Last-Event-ID");
+      check_refused("", "?after=" + (number[0] == '+' ? "%2B1" : number), "after");
+    }
+    check_refused("", "?after=", "after");
+    CHECK(has(follow(rest, id, "Last-Event-ID: 0\r\n").until("\n\n"), "id: 1\n"));
+    CHECK(has(follow(rest, id, "Last-Event-ID:\r\n").until("\n\n"), "id: 1\n"));  // none, as in a browser
+    if (ended) break;
+    auto goes_on = follow(rest, id, "Last-Event-ID: " + std::to_string(last) + "\r\n");
+    goes_on.until("\r\n\r\n");
+    rest.grade(id, 7);
+    const auto all = goes_on.until("\r\n0\r\n\r\n");
+    CHECK(has(all, "id: " + std::to_string(last + 1) + "\n"));
+    CHECK_FALSE(has(all, "id: " + std::to_string(last) + "\n"));
+  }
 }
 
 TEST_CASE("more events than a pull takes") {

@@ -131,6 +131,12 @@ TEST_CASE("every fault names its field, and all come at once") {
   d.priority = 99;
   d.files[0].path = "/x.cpp";
   CHECK(fault_of(d).errors.size() == 3);
+  d.device = "tpu";
+  d.language = "fortran";
+  CHECK(fault_of(d).errors.size() == 5);
+  d = good();
+  d.files.clear();
+  CHECK(fault_of(d).errors.size() == 1);
 }
 
 TEST_CASE("names are as deep and as long as the verifier takes them, and no more") {
@@ -224,6 +230,12 @@ TEST_CASE("malformed requests") {
   CHECK(unread(json, std::string(100'000, '[')).status == 400);
   CHECK(unread(json, R"({"task":"a","colour":"red"})").field == "colour");
   CHECK(unread(json, R"({"task":1})").field == "task");
+  for (const std::string name : {"device", "language", "gpu_model"}) {
+    CHECK(unread(json, R"({"task":"a",")" + name + R"(":""})").field == name);
+    CHECK(unread("multipart/form-data; boundary=B",
+                 "--B\r\nContent-Disposition: form-data; name=" + name + "\r\n\r\n\r\n--B--")
+              .field == name);
+  }
   CHECK(unread(json, R"({"files":["a"]})").field == "files");
   CHECK(unread(json, R"({"files":{"a.cpp":1}})").field == "files[\"a.cpp\"]");
   CHECK(unread(json, R"({"labels":{"a":null}})").field == "labels[\"a\"]");
@@ -232,6 +244,75 @@ TEST_CASE("malformed requests") {
   CHECK(unread(json, R"({"priority":18446744073709551615})").field == "priority");  // not -1
   CHECK(unread(json, R"({"priority":9223372036854775808})").field == "priority");
   CHECK(unread(json, R"({"priority":9223372036854775807})").status == 0);
+}
+
+TEST_CASE("what is no UTF-8, and a name that comes twice, is named with its place") {
+  const struct {
+    const char *body, *field, *title;
+  } cases[] = {{"{\"task\":\"\xff\"}", "task", "task is not UTF-8"},
+               {"{\"files\":{\"a.h\":\"\",\"b.h\":\"x\xc3\"}}", "files[\"b.h\"]", "files[\"b.h\"] is not UTF-8"},
+               {"{\"labels\":{\"a\":\"\xed\xa0\x80\"}}", "labels[\"a\"]", "labels[\"a\"] is not UTF-8"},
+               {"{\"files\":{\"a.h\":\"\",\"\x80\":\"\"}}", "files", "a name in files is not UTF-8"},
+               {"{\"files\":{},\"\xc0\xaf\":1}", "body", "a name in body is not UTF-8"},
+               {"{\"files\":[\"a\",\"\xff\"]}", "files[1]", "files[1] is not UTF-8"},
+               {"{\"task\":\"a\"}\xff", "body", "body is not UTF-8"},
+               {"\xff", "body", "body is not UTF-8"},
+               {"{\"task\":\"a\",\"task\":\"b\"}", "task", "task given twice"},
+               {"{\"files\":{\"a.h\":\"\",\"b.h\":\"\",\"a.h\":\"\"}}", "files[\"a.h\"]", "files[\"a.h\"] given twice"},
+               {"{\"files\":{\"a.h\":\"\"},\"labels\":{\"l\":\"\"},\"files\":{}}", "files", "files given twice"},
+               {"{\"labels\":{\"a\":\"\",\"\\u0061\":\"\"}}", "labels[\"a\"]", "labels[\"a\"] given twice"},
+               {"{\"task\": ", "body", "malformed JSON at byte 10, in task"},
+               {"", "body", "the body is empty"},
+               {"{\"priority\":1e400}", "priority", "a number that is too large"},
+               {"{\"files\":{\"a.h\":\"a\nb\"}}", "body", "malformed JSON at byte 19, in files[\"a.h\"]"},
+               {"{\"task\":\"a\" \"\xff\"}", "body", "a name in body is not UTF-8"},
+               {"{\"task\":\"a\",,\"device\":\"\xff\"}", "body", "malformed JSON at byte 13"}};
+  for (const auto& one : cases) {
+    INFO(one.body);
+    const auto fault = unread("application/json", one.body);
+    CHECK(fault.status == 400);
+    CHECK(fault.field == one.field);
+    CHECK(fault.title == one.title);
+    CHECK_FALSE(fault.detail.empty());
+  }
+  CHECK(unread("application/json", R"({"files":{"a":"same","b":"same"},"labels":{"a":"","b":""}})").status == 0);
+}
+
+TEST_CASE("a limit that is passed is named, with its value and its option") {
+  Limits limits;
+  limits.files_max = 1;
+  limits.file_bytes_max = 3;
+  limits.files_bytes_max = 5;
+  limits.path_bytes_max = 20;
+  limits.labels_max = 1;
+  limits.label_name_bytes_max = 2;
+  limits.label_value_bytes_max = 4;
+  const auto detail = [&](auto change) {
+    auto d = good();
+    d.files = {{"a.cpp", "int"}};
+    change(d);
+    return fault_of(d, limits).detail;
+  };
+  CHECK(detail([](Draft& d) { d.files.push_back({"b.cpp", ""}); }) == "Send at most 1 files (submissions.files_max).");
+  CHECK(detail([](Draft& d) { d.files[0].content = "int "; }) ==
+        "Send at most 3 bytes (submissions.file_bytes_max) a file.");
+  CHECK(detail([](Draft& d) {
+          d.files[0].path = std::string(21, 'x');
+        }).find("20 characters (submissions.path_bytes_max)") != std::string::npos);
+  CHECK(detail([](Draft& d) { d.labels = {{"a", ""}, {"b", ""}}; }) ==
+        "Send at most 1 labels (submissions.labels_max).");
+  CHECK(detail([](Draft& d) { d.labels = {{"abc", ""}}; }).find("2 bytes (submissions.label_name_bytes_max)") !=
+        std::string::npos);
+  CHECK(detail([](Draft& d) { d.labels = {{"a", "12345"}}; }).find("4 bytes (submissions.label_value_bytes_max)") !=
+        std::string::npos);
+  CHECK(detail([](Draft& d) { d.priority = 99; }) == "Send -10 to 10 (submissions.priority_min and priority_max).");
+  limits.files_max = 2;
+  CHECK(detail([](Draft& d) { d.files.push_back({"b.cpp", "int"}); }) ==
+        "Send at most 5 bytes (submissions.files_bytes_max).");
+  std::string many = "{\"files\":{";
+  for (int i = 0; i < 1000; ++i) many += (i ? ",\"" : "\"") + std::to_string(i) + "\":\"\"";
+  CHECK(unread("application/json", many + "}}").detail ==
+        "Send at most 64 files (submissions.files_max) and 16 labels (submissions.labels_max).");
 }
 
 TEST_CASE("a submission of more values than it can have is refused while it is read") {

@@ -143,6 +143,7 @@ TEST_CASE("a full queue; a server that goes down") {
   CHECK(full.status == 503);
   CHECK(full.has("Retry-After: 5\r\n"));
   CHECK(full.body()["type"] == "urn:kbench:queue-full");
+  CHECK(full.body()["detail"].get<std::string>().find("2 submissions (queue.depth_max)") != std::string::npos);
   CHECK(rest.submit(good_submission(), "Idempotency-Key: k\r\n").status == 202);  // its place is taken already
   rest.queue->stop();
   CHECK(rest.submit(good_submission()).body()["type"] == "urn:kbench:stopping");
@@ -204,25 +205,50 @@ TEST_CASE("lists: pages and filters") {
   rest.ask("DELETE", kAll + "/" + ids[0]);
   CHECK(rest.ask("GET", kAll + "?state=cancelled").body()["submissions"].size() == 1);
   CHECK(rest.ask("GET", kAll + "?device=cuda").body()["submissions"].empty());
-  for (const auto& [query, field] : std::map<std::string, std::string>{{"limit=0", "limit"},
-                                                                       {"limit=201", "limit"},
-                                                                       {"limit=x", "limit"},
-                                                                       {"state=on", "state"},
-                                                                       {"label=x", "label"},
-                                                                       {"label=", "label"},
-                                                                       {"label=%3Dx", "label"},
-                                                                       {"state=", "state"},
-                                                                       {"task=", "task"},
-                                                                       {"verdict=", "verdict"},
-                                                                       {"device", "device"},
-                                                                       {"submitter=", "submitter"},
-                                                                       {"colour=red", "colour"},
-                                                                       {"cursor=rubbish", "cursor"}}) {
+  for (const auto& [query, field] :
+       std::map<std::string, std::string>{{"limit=0", "limit"},          {"limit=201", "limit"},
+                                          {"limit=x", "limit"},          {"limit=", "limit"},
+                                          {"state=on", "state"},         {"state=Done", "state"},
+                                          {"verdict=corect", "verdict"}, {"verdict=done", "verdict"},
+                                          {"device=tpu", "device"},      {"task=segmented-exclusive-scam", "task"},
+                                          {"task=copy", "task"},         {"label=x", "label"},
+                                          {"label=", "label"},           {"label=%3Dx", "label"},
+                                          {"state=", "state"},           {"task=", "task"},
+                                          {"verdict=", "verdict"},       {"device", "device"},
+                                          {"submitter=", "submitter"},   {"colour=red", "colour"},
+                                          {"cursor=", "cursor"},         {"cursor=rubbish", "cursor"}}) {
     const auto refused = rest.ask("GET", kAll + "?" + query);
     INFO(query);
     CHECK(refused.status == 400);
     CHECK(refused.body()["field"] == field);
+    CHECK_FALSE(refused.body()["detail"].get<std::string>().empty());
   }
+  const auto detail = [&](const std::string& query) {
+    return rest.ask("GET", kAll + "?" + query).body()["detail"].get<std::string>();
+  };
+  CHECK(detail("device=tpu") == "It is one of cpu, cuda.");
+  CHECK(detail("state=on") == "It is one of queued, preparing, ready, measuring, done, cancelled, failed.");
+  CHECK(detail("verdict=x") ==
+        "It is one of correct, incorrect, compile_error, runtime_error, timeout, out_of_memory, integrity_violation, "
+        "rule_violation, infra_error.");
+  CHECK(detail("task=copy").find("other/copy, raw-cuda/copy?") != std::string::npos);
+  for (const char* query : {"verdict=infra_error", "verdict=rule_violation", "state=measuring", "task=gone/task"}) {
+    INFO(query);
+    CHECK(rest.ask("GET", kAll + "?" + query).body()["submissions"].empty());
+  }
+}
+
+TEST_CASE("what is sent in a Content-Encoding is refused by that name") {
+  const Rest rest;
+  const std::string json = "Content-Type: application/json\r\n", good = good_submission().dump();
+  const auto refused = rest.ask("POST", kAll, "\x1f\x8b\x08", json + "Content-Encoding: gzip\r\n");
+  CHECK(refused.status == 415);
+  CHECK(refused.body()["field"] == "Content-Encoding");
+  CHECK(refused.has("Accept-Encoding: identity\r\n"));
+  CHECK(rest.ask("POST", kAll, good, json + "Content-Encoding: identity, br\r\n").status == 415);
+  CHECK(rest.ask("POST", kAll, good, json + "Content-Encoding: gzip\r\n", false).status == 401);
+  CHECK(rest.ask("POST", kAll, good, json + "Content-Encoding: Identity\r\n").status == 202);
+  CHECK(rest.ask("GET", kAll, "", "Content-Encoding: gzip\r\n").body()["submissions"].size() == 1);  // of no body
 }
 
 TEST_CASE("tasks and slots") {

@@ -1,4 +1,5 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -21,7 +22,9 @@ TEST_CASE("the token file: made once, private, checked") {
   CHECK((facts.st_mode & 0777) == 0600);
 
   ::chmod(path.c_str(), 0640);
-  CHECK_THROWS_WITH(token_in(path), Catch::Contains("chmod 600"));
+  CHECK_THROWS_WITH(token_in(path), Catch::Contains("chmod 600 " + path));
+  ::chmod(path.c_str(), 0602);
+  CHECK_THROWS_WITH(token_in(path), Catch::Contains("chmod 600 " + path));
   ::chmod(path.c_str(), 0600);
   std::ofstream(path) << "short\n";
   CHECK_THROWS_WITH(token_in(path), Catch::Contains("16 to 512"));
@@ -30,8 +33,15 @@ TEST_CASE("the token file: made once, private, checked") {
   std::ofstream(path) << "chosen-by-the-operator\r\n";
   CHECK(token_in(path) == "chosen-by-the-operator");
   std::filesystem::create_symlink(path, folder / "link");
-  CHECK_THROWS(token_in(folder / "link"));
+  CHECK_THROWS_WITH(token_in(folder / "link"), Catch::Contains("symbolic link"));
   CHECK_THROWS(token_in(folder / "no-such-folder" / "token"));
   CHECK(token_in(folder / "second") != token);
+  if (::geteuid() == 0) {  // nobody else can give a file away
+    REQUIRE(::chown(path.c_str(), 65534, 0) == 0);
+    CHECK_THROWS_WITH(token_in(path), Catch::Contains("token file " + path + ": belongs to the user 65534, not to 0") &&
+                                          Catch::Contains("chown 0 " + path));
+    REQUIRE(::chown(path.c_str(), 0, 65534) == 0);  // a group that may not read it
+    CHECK(token_in(path) == "chosen-by-the-operator");
+  }
   std::filesystem::remove_all(folder);
 }

@@ -4,13 +4,14 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "client/client.h"
+#include "daemon/http/http.h"
 #include "test/support/fake_engine.h"
+#include "test/unit/client/printed.h"
 
 using namespace kbench::client;
 using kbench::test::FakeEngine;
@@ -43,18 +44,10 @@ class Host {
     fs::permissions(folder_ / "nvidia-smi", fs::perms(0755));
   }
   // What doctor finds, as it prints it.
-  json findings() const {
-    const fs::path said = folder_ / "said";
-    std::fflush(stdout);
-    const int kept = ::dup(STDOUT_FILENO);
-    REQUIRE(std::freopen(said.c_str(), "w", stdout) != nullptr);
-    doctor(std::nullopt, folder_ / "data", true);
-    std::fflush(stdout);
-    ::dup2(kept, STDOUT_FILENO);
-    ::close(kept);
-    std::ifstream in(said);
-    return json::parse(in);
+  json findings(const std::optional<Options>& server = {}) const {
+    return json::parse(test::printed(folder_ / "said", [&] { doctor(server, data(), true); }));
   }
+  fs::path data() const { return folder_ / "data"; }
 
  private:
   fs::path folder_;
@@ -87,7 +80,7 @@ TEST_CASE("doctor names what makes each base image") {
   const FakeEngine engine(host.socket());
   json found = host.findings();
   CHECK(fix_of(found, "image", "kbench/base:cpu is not there") == "scripts/build-base");
-  CHECK(fix_of(found, "image", "kbench/base:cuda is not there").empty());  // no GPU, no need
+  CHECK(fix_of(found, "image", "kbench/base:cuda is not there") == "none is needed: no GPU here");
   host.add_gpu();
   found = host.findings();
   CHECK(fix_of(found, "image", "kbench/base:cpu is not there") == "scripts/build-base");
@@ -103,4 +96,69 @@ TEST_CASE("doctor says which limits the kernel lacks") {
   CHECK_THAT(fix_of(found, "limits", "cannot limit swap"), Catch::Contains("swapaccount=1"));
   CHECK_THAT(fix_of(found, "limits", "cannot limit which processors"), Catch::Contains("cpuset"));
   CHECK(fix_of(found, "limits", "cannot limit memory") == "none");
+}
+
+TEST_CASE("whatever doctor finds amiss, it says the fix") {
+  const auto check_fixes = [](const json& findings) {
+    for (const json& f : findings) {
+      INFO(f);
+      CHECK((f["level"] == "ok") == f["fix"].get<std::string>().empty());
+    }
+    return findings;
+  };
+  using kbench::http::Access;
+  using kbench::http::Request;
+  using kbench::http::Response;
+  const auto server = kbench::http::Server::create({});
+  json checks = json::array();
+  for (const char* part : {"store", "queue", "source", "tasks", "slots", "engine", "image", "disk", "what is to come"})
+    checks.push_back({{"part", part}, {"ok", false}, {"cause", "it is so"}});
+  int gpus_status = 200;
+  std::string readiness = json{{"ready", false}, {"checks", checks}}.dump();
+  const auto answer = [](int status, const std::string& body) {
+    Response r;
+    r.status = status;
+    r.body = body;
+    return r;
+  };
+  server->route("GET", "/healthz", Access::open, [&](const Request&) { return answer(200, R"({"version":"1"})"); });
+  server->route("GET", "/api/v1/gpus", Access::open, [&](const Request&) { return answer(gpus_status, "{}"); });
+  server->route("GET", "/readyz", Access::open, [&](const Request&) { return answer(503, readiness); });
+  Options options;
+  options.token = "secret";
+  options.url = "http://127.0.0.1:" + std::to_string(server->listen("127.0.0.1", 0));
+
+  const Host host;
+  json found = check_fixes(host.findings(options));  // no Engine, no data folder, nothing ready
+  CHECK(std::count_if(found.begin(), found.end(), [](const json& f) {
+          return f["text"].get<std::string>().starts_with("not ready: ");
+        }) == static_cast<int>(checks.size()));
+  CHECK(fix_of(found, "server", "not ready: image").starts_with("scripts/build-base"));
+  CHECK(fix_of(found, "server", "not ready: what is to come") == "see kbenchd's log");
+  for (const int status : {401, 500, 503}) {
+    gpus_status = status;
+    check_fixes(host.findings(options));
+  }
+  readiness = "rubbish";
+  check_fixes(host.findings(options));
+  server->stop();
+  check_fixes(host.findings(options));
+
+  host.add_gpu();
+  FakeEngine engine(host.socket());
+  engine.script("GET /images/kbench/base:cpu/json", {.status = 500});
+  check_fixes(host.findings());
+  engine.script("GET /info", {.body = "rubbish"});
+  check_fixes(host.findings());
+  const fs::path token = host.data() / "token";
+  fs::create_directories(host.data());
+  check_fixes(host.findings());
+  std::ofstream(token) << "kb_0123456789abcdef\n";
+  fs::permissions(token, fs::perms(0640));
+  CHECK(fix_of(check_fixes(host.findings()), "files", "may be read by others") == "chmod 600 " + token.string());
+  fs::permissions(token, fs::perms(0600));
+  CHECK(fix_of(check_fixes(host.findings()), "files", "is there and private").empty());
+  if (::geteuid() != 0) return;
+  REQUIRE(::chown(token.c_str(), 65534, 0) == 0);
+  CHECK(fix_of(check_fixes(host.findings()), "files", "belongs to the user 65534") == "chown 0 " + token.string());
 }

@@ -140,3 +140,18 @@ TEST_CASE("files of a submission") {
   std::filesystem::create_symlink(header, folder.path / "one/include/key.h");
   CHECK_THROWS_WITH(gathered({(folder.path / "one").string()}), Catch::Contains("key.h: a link"));
 }
+
+TEST_CASE("the token of a file, and who else may read it") {
+  const Folder folder;
+  const auto path = folder.write("token", "kb_secret \r\nmore\n");
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+  CHECK(token_in(path).token == "kb_secret");
+  CHECK(token_in(path).warning.empty());
+  for (const unsigned mode : {0640U, 0604U, 0620U}) {
+    std::filesystem::permissions(path, std::filesystem::perms(mode));
+    CHECK(token_in(path).token == "kb_secret");
+    CHECK(token_in(path).warning == path + " may be read or written by other users: chmod 600 " + path);
+  }
+  CHECK(token_in(path + "-none").token.empty());
+  CHECK(token_in(path + "-none").warning.empty());
+}

@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "client/commands.h"
+#include "test/unit/client/printed.h"
 
 using namespace kbench::client;
 using Catch::Matchers::Contains;
@@ -45,7 +47,7 @@ TEST_CASE("a working copy has what one needs, in each language") {
   for (const auto& one : cases) {
     INFO(one.language << " " << one.device);
     const fs::path folder = scratch.path / std::to_string(number++);
-    CHECK(start_task(start(folder, one.language, one.device)) == kOk);
+    CHECK(start_task(start(folder, one.language, one.device), false) == kOk);
     for (const char* name : {"instruction.md", "task.json", "task.h", "reference.h", "reference.py"})
       CHECK(content(folder / "task" / name).size() > 100);
     CHECK(content(folder / "solution" / one.stub).size() > 100);
@@ -65,16 +67,28 @@ TEST_CASE("a working copy has what one needs, in each language") {
   }
 }
 
+TEST_CASE("task start as JSON is one document that says what was laid out") {
+  const Scratch scratch;
+  const fs::path said = scratch.path / "said";
+  const std::string printed = test::printed(said, [&] { start_task(start(scratch.path / "a", "cpp"), true); });
+  const auto made = nlohmann::json::parse(printed);
+  CHECK(made["folder"] == (scratch.path / "a").string());
+  CHECK(made["task"] == "norm-rope-fusion/fused-residual-add-rmsnorm");
+  CHECK(made["device"] == "cpu");
+  CHECK(made["language"] == "cpp");
+  CHECK(fs::is_regular_file(fs::path(made["folder"].get<std::string>()) / made["solution"].get<std::string>()));
+}
+
 TEST_CASE("the agent's files come along when asked for") {
   const Scratch scratch;
   StartTask given = start(scratch.path / "a");
   given.agent = ".agent";
-  CHECK(start_task(given) == kOk);
+  CHECK(start_task(given, false) == kOk);
   CHECK(fs::is_regular_file(scratch.path / "a/.agent/skills/kernel-task/SKILL.md"));
   CHECK(fs::is_regular_file(scratch.path / "a/.agent/agents/optimiser.md"));
   given.folder = (scratch.path / "b").string();
   given.agent_files = "/nonexistent";
-  CHECK_THROWS_WITH(start_task(given), Contains("--agent-files"));
+  CHECK_THROWS_WITH(start_task(given, false), Contains("--agent-files"));
 }
 
 TEST_CASE("what cannot be started says why") {
@@ -83,7 +97,7 @@ TEST_CASE("what cannot be started says why") {
     StartTask given = start(scratch.path / "x");
     change(given);
     try {
-      start_task(given);
+      start_task(given, false);
       return std::string("none");
     } catch (const UsageError& error) {
       return std::string(error.what());

@@ -139,6 +139,7 @@ TEST_CASE("silent connections shut nobody out: the one idle longest gives way, r
   for (auto* client : {&second, &first}) {
     client->send(ping);
     CHECK(body_of(client->answer(kPatience)) == "pong");
+    std::this_thread::sleep_for(100ms);  // it is idle only some time after its answer was sent
   }
   RawClient third(f.port);
   third.send(ping);
@@ -151,6 +152,7 @@ TEST_CASE("silent connections shut nobody out: the one idle longest gives way, r
   extra.send(ping);
   const auto refused = extra.answer(kPatience);
   CHECK(status_of(refused) == 503);
+  CHECK(refused.find("connections (http.connections_max)") != std::string::npos);
   CHECK(refused.find("Retry-After: ") != std::string::npos);
   for (auto* client : {&begun, &first, &third}) {
     client->send(ping.substr(10));
@@ -317,6 +319,7 @@ TEST_CASE("answers that nobody takes are bounded all together, and small ones go
     lazy.back().send(large);
     const auto refused = lazy.back().answer(kPatience);
     CHECK(status_of(refused) == 503);
+    CHECK(refused.find("bytes (http.answers_bytes_max)") != std::string::npos);
     CHECK(refused.find("Retry-After: ") != std::string::npos);
   }
   CHECK(resident_bytes() - before < kOverhead * (32 << 20));
@@ -353,7 +356,8 @@ TEST_CASE("so many requests wait to be handled and no more, and quick ones do no
   for (auto& client : clients) {
     const auto answer = client.answer(kPatience);
     through += status_of(answer) == 200;
-    refused += status_of(answer) == 503 && answer.find("Retry-After: ") != std::string::npos;
+    refused += status_of(answer) == 503 && answer.find("Retry-After: ") != std::string::npos &&
+               answer.find("requests (http.waiting_max)") != std::string::npos;
   }
   CHECK(through == 5);
   CHECK(refused == 1);

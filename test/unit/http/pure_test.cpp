@@ -114,7 +114,7 @@ TEST_CASE("multipart: fields and files") {
       "preamble|--B|Content-Disposition: form-data; name=\"task\"||a task|--B|"
       "content-disposition: form-data; filename=\"dir/a\\\"b.cu\"; name=file|Content-Type: text/plain||line|--|end|"
       "|--B|Content-Disposition: form-data; name=empty|||--B--|epilogue");
-  const auto parts = parse_multipart("multipart/form-data; boundary=B", body, 3);
+  const auto parts = parse_multipart("multipart/form-data; boundary=B", body, 3, "x.parts");
   REQUIRE(parts.size() == 3);
   CHECK(parts[0].name == "task");
   CHECK(parts[0].content == "a task");
@@ -126,10 +126,12 @@ TEST_CASE("multipart: fields and files") {
   CHECK(parse_multipart("multipart/form-data; charset=x; boundary=\"B\"",
                         form("--B|"
                              "Content-Disposition: form-data; name=a||x|--B--"),
-                        9)
+                        9, "x.parts")
             .size() == 1);
-  CHECK(parse_multipart("multipart/form-data; boundary=B", "--B--", 9).empty());
-  CHECK(fault_of([&] { parse_multipart("multipart/form-data; boundary=B", body, 2); }).status == 413);
+  CHECK(parse_multipart("multipart/form-data; boundary=B", "--B--", 9, "x.parts").empty());
+  const auto many = fault_of([&] { parse_multipart("multipart/form-data; boundary=B", body, 2, "x.parts"); });
+  CHECK(many.status == 413);
+  CHECK(many.detail == "Send at most 2 parts (x.parts).");
 }
 
 TEST_CASE("multipart: malformed bodies are refused") {
@@ -158,6 +160,6 @@ TEST_CASE("multipart: malformed bodies are refused") {
   };
   for (const auto& [content_type, body] : bad) {
     INFO(content_type << " / " << body);
-    CHECK(fault_of([&, t = content_type, b = form(body)] { parse_multipart(t, b, 9); }).status == 400);
+    CHECK(fault_of([&, t = content_type, b = form(body)] { parse_multipart(t, b, 9, "x.parts"); }).status == 400);
   }
 }

@@ -134,7 +134,11 @@ TEST_CASE("faults are problem+json") {
            {get("/a/../b"), 400, "\"field\":\"path\""},
            {get("/ping?a=1&a=2"), 400, "\"field\":\"a\""},
            {get("/ping", "X: " + std::string(3000, 'x') + "\r\n"), 431, "header-too-large"},
+           {get("/ping", "X: " + std::string(3000, 'x') + "\r\n"), 431,
+            "2048 bytes (http.header_bytes_max) and 100 fields (http.header_fields_max)"},
            {post("Content-Length: 10001\r\n", ""), 413, "body-too-large"},
+           {post("Content-Length: 10001\r\n", ""), 413, "10000 bytes (http.body_bytes_max)"},
+           {post("Content-Length: 3\r\n", "ab"), 408, "700 ms (http.request_timeout)"},
            {post("Expect: 200-ok\r\nContent-Length: 1\r\n", "x"), 417, "Expect"},
            {"GET /ping HTTP/2.0\r\nHost: h\r\n\r\n", 505, "bad-version"}}) {
     const auto answer = f.ask(bytes);
@@ -233,6 +237,7 @@ TEST_CASE("all bodies together are bounded") {
   std::this_thread::sleep_for(100ms);
   const auto refused = f.ask(post("Content-Length: 8000\r\n", std::string(8'000, 'y')));
   CHECK(status_of(refused) == 503);
+  CHECK(has(refused, "15000 bytes (http.bodies_bytes_max)"));
   CHECK(has(refused, "Retry-After: "));
   first.send(std::string(1'000, 'x'));
   CHECK(status_of(first.answer()) == 200);

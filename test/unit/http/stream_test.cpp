@@ -154,7 +154,9 @@ TEST_CASE("streams are bounded, and a client that leaves frees its place at once
   for (int i = 0; i < 20; ++i) clients.push_back(f.open());
   RawClient extra(f.port);
   extra.send("GET /log HTTP/1.1\r\nHost: h\r\n\r\n");
-  CHECK(status_of(extra.answer()) == 503);
+  const auto refused = extra.answer();
+  CHECK(status_of(refused) == 503);
+  CHECK(refused.find("20 streams (http.streams_max)") != std::string::npos);
   clients.pop_back();
   std::this_thread::sleep_for(150ms);  // less than a heartbeat
   auto next = f.open();
