@@ -18,6 +18,17 @@ std::string text_of(double seconds) {
   return text.substr(0, text.find('.') + 2);
 }
 
+constexpr std::size_t kLastWords = 200;  // of a line that is quoted
+
+// What a process that ended by itself said last: of a loader that misses a library it is all there is to know.
+std::string last_words(const std::string& output) {
+  const std::size_t end = output.find_last_not_of('\n');
+  if (end == output.npos) return "";
+  const std::size_t before = output.rfind('\n', end);
+  const std::size_t begin = before == output.npos ? 0 : before + 1;
+  return "; last it said: " + output.substr(begin, std::min(end + 1 - begin, kLastWords));
+}
+
 constexpr int kCudaOutOfMemory = 2;  // cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
 
 Finding death_of(process::WorkerProcess& worker, const std::string& where) {
@@ -32,7 +43,8 @@ Finding death_of(process::WorkerProcess& worker, const std::string& where) {
     return {events::kRuntimeError, "", where + ": killed by SIG" + (name ? name : std::to_string(facts.signal))};
   }
   return {events::kRuntimeError, "",
-          where + ": the process exited with code " + std::to_string(facts.code) + " before it was told to"};
+          where + ": the process exited with code " + std::to_string(facts.code) + " before it was told to" +
+              last_words(worker.output())};
 }
 
 process::Command command_of(const Session& session, uid_t uid, Host host, const std::string& home,
