@@ -169,8 +169,8 @@ class Device {
   virtual std::vector<std::string> complaints() = 0;
 };
 
-// Caches are emptied before each window by reading four times their size, but no more than this: no less serves but tests
-// of other things, whose gradings then take a tenth of the time on a host with a large cache.
+// Caches are emptied before each window by reading four times their size, but no more than this: no less serves but
+// tests of other things, whose gradings then take a tenth of the time on a host with a large cache.
 inline constexpr std::uint64_t kEvictBytesMax = 1ULL << 30;
 
 std::unique_ptr<Device> open_cpu_device(std::uint64_t evict_bytes_max = kEvictBytesMax);

@@ -94,7 +94,9 @@ TEST_CASE("grade: a crash, an exit and a refusal are runtime errors") {
     CHECK(g.reason().find("SIGSEGV") != std::string::npos);
   }
   SECTION("exit 0") {
-    const Grading g = grade_source(submission("if (++calls == 5) { write(2, \"one\\nlib \\x1b[1mis missing\\n\", 23); _exit(0); }", "", "static int calls = 0;"));
+    const Grading g =
+        grade_source(submission("if (++calls == 5) { write(2, \"one\\nlib \\x1b[1mis missing\\n\", 23); _exit(0); }",
+                                "", "static int calls = 0;"));
     CHECK(g.verdict() == "runtime_error");
     CHECK(g.reason().find("exited with code 0") != std::string::npos);
     CHECK(g.reason().find("last it said: lib \\x1b[1mis missing") != std::string::npos);
