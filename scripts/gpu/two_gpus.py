@@ -17,14 +17,13 @@ HIDING = rest.ROOT / "test/gpu/two_gpus"
 
 
 def submissions():
-    """(name, task, files, verdict that it must have)."""
-    for task in TASKS:
-        for kind in ("cuda_fast", "cuda_naive"):
+    """(name, task, files, verdict that it must have); the slow ones last."""
+    shared = {"two_gpus.h": (HIDING / "two_gpus.h").read_text(), "pages.h": (rest.ROOT / "test/redteam/common/pages.h").read_text()}
+    for kind in ("cuda_fast", "cuda_naive"):
+        for task in TASKS:
             yield f"{task}/{kind}", task, rest.files_of(rest.ROOT / "test/submissions" / task / kind), "correct"
-        if task == TASKS[0]:
-            shared = {"two_gpus.h": (HIDING / "two_gpus.h").read_text(), "pages.h": (rest.ROOT / "test/redteam/common/pages.h").read_text()}
-            for mode in ("early", "resident"):
-                yield mode, task, {**rest.files_of(HIDING / mode), **shared}, "integrity_violation"
+        for mode in ("early", "resident") if kind == "cuda_fast" else ():
+            yield mode, TASKS[0], {**rest.files_of(HIDING / mode), **shared}, "integrity_violation"
 
 
 def evidence(details):
