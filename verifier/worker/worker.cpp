@@ -137,7 +137,7 @@ kbench_worker* kbench_worker_open(int socket) {
 int kbench_worker_device(const kbench_worker* w) { return static_cast<int>(w->setup.device); }
 int kbench_worker_gpus(const kbench_worker* w) { return static_cast<int>(w->setup.gpus); }
 void* kbench_worker_stream(const kbench_worker* w) {
-  return w->setup.gpus == 1 ? w->streams[0] : const_cast<void**>(w->streams);
+  return w->setup.gpus == 1 ? w->streams[0] : static_cast<void*>(const_cast<void**>(w->streams));
 }
 
 void kbench_worker_ready(kbench_worker* w) { say(w, 0, Status::ready, 0, 0, nullptr); }
