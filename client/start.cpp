@@ -56,8 +56,15 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-std::string measure_script(const std::string& device) {
-  const std::string gpu = device == "cuda" ? " --gpus \"device=${GPU:-0}\"" : "";
+std::string measure_script(const std::string& device, int gpus) {
+  std::string all = "${GPU:-0}";
+  for (int gpu = 1; gpu < gpus; ++gpu) {
+    const std::string number = std::to_string(gpu);
+    all += ",${GPU_" + number + ":-" + number + "}";
+  }
+  // Docker reads the value as a line of CSV: a list within it wants quotes of its own.
+  const std::string wanted = gpus > 1 ? "\\\"device=" + all + "\\\"" : "device=" + all;
+  const std::string gpu = device == "cuda" ? " --gpus \"" + wanted + "\"" : "";
   return "#!/bin/sh\n"
          "# What the judge would find, with the visible reference: checked, and timed. Here, where kbench-verify is "
          "installed and\n"
@@ -149,10 +156,12 @@ int start_task(const StartTask& given, bool as_json) {
   const fs::path environment = from / "environment";
   json task;
   std::vector<std::string> languages, devices;
+  int gpus = 1;
   try {
     task = json::parse(content_of(environment / "task.json"));
     languages = task.at("languages").get<std::vector<std::string>>();
     devices = task.at("devices").get<std::vector<std::string>>();
+    gpus = task.value("gpus", 1);
   } catch (const json::exception& error) {
     throw UsageError((environment / "task.json").string() + ": " + error.what());
   }
@@ -175,7 +184,7 @@ int start_task(const StartTask& given, bool as_json) {
   const std::string& stub = kStubs.at(language);
   write(to / "solution" / stub, replaced(content_of(environment / "solution" / stub), " /task/", " task/"));
   const std::string id = from.parent_path().filename().string() + "/" + from.filename().string();
-  write(to / "measure", measure_script(device), true);
+  write(to / "measure", measure_script(device, gpus), true);
   write(to / "submit", submit_script(id, device), true);
   write(to / "README.md", readme(id, task.value("title", id), stub, device));
   for (const char* part : {"skills", "agents"}) {

@@ -134,8 +134,8 @@ Bench::Bench(verify::Device& device, const Problem& problem, const Shape& shape)
       header_("catalog/" + problem.family + "/" + problem.name + ".h") {
   for (const Tensor& tensor : problem.tensors) {
     const auto bytes = static_cast<std::uint64_t>(problem.bytes(tensor, dims_));
-    tensors_.push_back(device.allocate(bytes));
-    initial_.push_back(tensor.role == Role::inout ? device.allocate(bytes) : nullptr);
+    tensors_.push_back(device.allocate(bytes, tensor.gpu));
+    initial_.push_back(tensor.role == Role::inout ? device.allocate(bytes, tensor.gpu) : nullptr);
   }
 }
 
@@ -143,24 +143,25 @@ verify::Region Bench::initial(std::size_t tensor) const {
   return initial_[tensor] ? initial_[tensor]->region() : verify::Region{};
 }
 
-std::size_t Bench::index_of(const std::string& name) const {
-  for (std::size_t i = 0; i < problem_.tensors.size(); ++i)
-    if (problem_.tensors[i].name == name) return i;
-  throw std::runtime_error("no tensor '" + name + "'");
+std::size_t Bench::index_of(const std::string& name, int gpu) const {
+  const Tensor* found = problem_.find(name, gpu);
+  if (found == nullptr) throw std::runtime_error("no tensor '" + name + "'");
+  return static_cast<std::size_t>(found - problem_.tensors.data());
 }
 
 void Bench::fill(std::uint64_t seed) {
   for (const std::size_t i : inputs::order(problem_)) {
     inputs::Compiled compiled = inputs::compile(problem_, problem_.tensors[i], dims_);
     verify::Fill fill{compiled.program, {}, tensors_[i]->region()};
-    for (const std::string& name : compiled.reads) fill.reads.push_back(tensors_[index_of(name)]->region());
+    for (const std::string& name : compiled.reads)
+      fill.reads.push_back(tensors_[index_of(name, problem_.tensors[i].gpu)]->region());
     device_.fill(fill, seed);
     if (initial_[i]) device_.copy({tensors_[i]->region(), initial_[i]->region()});
   }
 }
 
 void Bench::put(std::size_t tensor, const std::vector<std::byte>& content) {
-  device_.write({tensors_[tensor]->region().data, content.size()}, content.data());
+  device_.write({tensors_[tensor]->region().data, content.size(), problem_.tensors[tensor].gpu}, content.data());
   if (initial_[tensor]) device_.copy({tensors_[tensor]->region(), initial_[tensor]->region()});
 }
 
@@ -195,7 +196,7 @@ Bench::Outputs Bench::run(verify::Device::Reference* function) {
   Outputs outputs(tensors_.size());
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (problem_.tensors[i].role == Role::input) continue;
-    outputs[i] = device_.allocate(tensors_[i]->region().bytes);
+    outputs[i] = device_.allocate(tensors_[i]->region().bytes, problem_.tensors[i].gpu);
     device_.copy({tensors_[i]->region(), outputs[i]->region()});
   }
   return outputs;
@@ -208,7 +209,6 @@ std::map<std::string, Differences> differences(verify::Device& device, const Pro
   std::map<std::string, Differences> all;
   for (const Shape& shape : shapes) {
     for (const std::uint64_t seed : seeds) {
-      const bool first = &shape == shapes.data() && seed == seeds.front();
       Bench bench(device, problem, shape);
       bench.fill(seed);
       const Bench::Outputs expected = bench.run(author.function("kbench_reference"));
@@ -229,6 +229,7 @@ std::map<std::string, Differences> differences(verify::Device& device, const Pro
         const compare::Outcome near = judge(independent[i]->region()), far = judge(control[i]->region());
         device.zero(control[i]->region());
         const compare::Outcome nothing = judge(control[i]->region());
+        const bool first = !all.contains(tensor.name);
         Differences& d = all[tensor.name];
         d.floor_max = std::max(d.floor_max, near.max_error);
         d.floor_rms = std::max(d.floor_rms, near.rms_error);

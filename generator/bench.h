@@ -43,7 +43,7 @@ class Author {
 // From now on a crash says which headers' functions were running before it ends the process as it would have.
 void tell_crashes();
 
-// Memory for all tensors at one shape. `device` and `problem` outlive it.
+// Memory for all tensors at one shape, of a problem that is spread over its GPUs. `device` and `problem` outlive it.
 class Bench {
  public:
   using Outputs = std::vector<std::unique_ptr<verify::Buffer>>;  // by tensor; null for inputs
@@ -61,7 +61,7 @@ class Bench {
   Outputs run(verify::Device::Reference* function);
 
  private:
-  std::size_t index_of(const std::string& name) const;
+  std::size_t index_of(const std::string& name, int gpu) const;
   std::vector<std::uint64_t> arguments() const;
 
   verify::Device& device_;
@@ -72,7 +72,8 @@ class Bench {
   std::vector<std::unique_ptr<verify::Buffer>> tensors_, initial_;
 };
 
-// What independent, control and zeros differ from the reference by, in the units of each output's rule.
+// What independent, control and zeros differ from the reference by, in the units of each output's rule; by its name, so
+// that of several GPUs the worst counts.
 struct Differences {
   double floor_max = 0, floor_rms = 0;      // the largest found
   double control_max = 0, control_rms = 0;  // the smallest found

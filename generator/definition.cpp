@@ -82,7 +82,7 @@ void read_all_dims(TomlReader& reader, const toml::table& root, Definition& defi
 }
 
 Tensor read_tensor(TomlReader& reader, const toml::table& table, const std::string& prefix) {
-  reader.only(table, prefix, {"name", "role", "dtype", "shape", "gen", "rule"});
+  reader.only(table, prefix, {"name", "role", "dtype", "shape", "placement", "gen", "rule"});
   Tensor tensor{};
   tensor.name = reader.text(table, prefix, "name");
   const std::string role = reader.text(table, prefix, "role");
@@ -103,6 +103,13 @@ Tensor read_tensor(TomlReader& reader, const toml::table& table, const std::stri
                      "'; one of f64, f32, bf16, f16, e4m3, e5m2, e8m0, e2m1x2, i8, u8, u16, i32, u32, i64, u64",
                  table.get("dtype"));
   tensor.shape = reader.texts(table, prefix, "shape");
+  const std::string placement = reader.text(table, prefix, "placement", false);
+  if (placement == "shard")
+    tensor.placement = Placement::shard;
+  else if (placement == "replicated")
+    tensor.placement = Placement::replicated;
+  else if (!placement.empty())
+    reader.fault(prefix + "placement", "unknown '" + placement + "'; one of shard, replicated", table.get("placement"));
   tensor.gen = reader.text(table, prefix, "gen", tensor.role != Role::output);
   tensor.rule = reader.text(table, prefix, "rule", tensor.role != Role::input);
   if (tensor.role == Role::output && !tensor.gen.empty())

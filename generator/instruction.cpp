@@ -39,11 +39,16 @@ const char* role_text(Role role) {
   return role == Role::input ? "read" : role == Role::output ? "written" : "read and written in place";
 }
 
+std::string placement_text(const Tensor& tensor) {
+  if (tensor.placement == Placement::one) return "";
+  return tensor.placement == Placement::shard ? ", another on each GPU" : ", the same on each GPU";
+}
+
 std::string arguments_table(const Problem& problem) {
   std::string out = "| name | type | shape | |\n|---|---|---|---|\n";
   for (const Tensor& tensor : problem.tensors)
     out += "| " + code(tensor.name) + " | " + std::string(name_of(tensor.dtype)) + " | [" + join(tensor.shape, ", ") +
-           "] | " + role_text(tensor.role) + " |\n";
+           "] | " + role_text(tensor.role) + placement_text(tensor) + " |\n";
   out.pop_back();
   return out;
 }
@@ -78,7 +83,8 @@ std::string dims_text(const Problem& problem, const Dims& dims) {
 }
 
 std::string shapes_table(const Problem& problem) {
-  std::string out = "| on | size | credited work | tensors |\n|---|---|---|---|\n";
+  std::string out = problem.gpus > 1 ? "| on | size | credited work, a GPU | tensors, a GPU |\n|---|---|---|---|\n"
+                                     : "| on | size | credited work | tensors |\n|---|---|---|---|\n";
   const auto add = [&](const std::string& device, const std::vector<Shape>& shapes) {
     for (const Shape& shape : shapes) {
       const double credit = problem.credited(shape.dims);
@@ -169,6 +175,24 @@ std::string languages_text(const Problem& problem) {
   return out;
 }
 
+std::string gpus_sentence(const Problem& problem) {
+  if (problem.gpus == 1) return "";
+  const std::string gpus = std::to_string(problem.gpus);
+  return " The task is for " + gpus + " GPUs, and each tensor is there " + gpus + " times, " + code("name[i]") +
+         " in the memory of GPU i.";
+}
+
+std::string gpus_paragraph(const Problem& problem) {
+  if (problem.gpus == 1) return "";
+  const std::string first = problem.tensors.front().name, gpus = std::to_string(problem.gpus);
+  return "\n\n**Several GPUs.** One call, in one process, does the work of all " + gpus +
+         " GPUs. A tensor is an array of " + gpus + " pointers (python: a list of tensors): " + code(first + "[1]") +
+         " lies\nin the memory of GPU 1. Kernels of every GPU may read and write the tensors of every other directly; "
+         "memory of your own needs\n`cudaDeviceEnablePeerAccess`. What `kbench_run` gets as its stream is an array of "
+         "streams, one a GPU, `kbench_stream_of(stream, i)`; GPU 0\nis current. The call has ended when the work on "
+         "all of them has. On the cpu device all of it is plain memory, and the streams are null.";
+}
+
 std::string rules_paragraph(const Problem& problem) {
   if (problem.kernels_max == 0) return "";
   const bool one = problem.kernels_max == 1;
@@ -207,6 +231,9 @@ void add_instruction_fields(const Definition& definition, std::map<std::string, 
   fields["credit_unit"] = problem.metric == Metric::tflops ? "floating-point operations" : "bytes";
   fields["rules_text"] = join(rules, "\n");
   fields["languages_text"] = languages_text(problem);
+  fields["gpus_sentence"] = gpus_sentence(problem);
+  fields["credited_gpu"] = problem.gpus > 1 ? " and GPU" : "";
+  fields["gpus_paragraph"] = gpus_paragraph(problem);
   fields["rules_paragraph"] = rules_paragraph(problem);
   fields["rules_metadata"] = problem.kernels_max == 0 ? "" : "\nkernels_max = " + std::to_string(problem.kernels_max);
 }

@@ -36,7 +36,7 @@ struct Finding {
 class Linter {
  public:
   Linter(const std::string& root, const Definition& definition, verify::Device& device, bool cuda)
-      : root_(root), definition_(definition), problem_(definition.problem), device_(device), cuda_(cuda) {}
+      : root_(root), definition_(definition), problem_(spread(definition.problem)), device_(device), cuda_(cuda) {}
 
   std::vector<LintRow> run() {
     check_sizes();
@@ -95,10 +95,12 @@ class Linter {
     std::int64_t largest = 0;
     for (const Shape& shape : problem_.graded) {
       std::int64_t bytes = 0;
-      for (const Tensor& tensor : problem_.tensors) bytes += problem_.bytes(tensor, shape.dims);
+      for (const Tensor& tensor : definition_.problem.tensors) bytes += problem_.bytes(tensor, shape.dims);
       largest = std::max(largest, bytes);
     }
-    row("memory", largest <= kSetBytesMax, number_text(std::round(static_cast<double>(largest) / 1e6)) + " MB a set");
+    row("memory", largest <= kSetBytesMax,
+        number_text(std::round(static_cast<double>(largest) / 1e6)) + " MB a set" +
+            (problem_.gpus > 1 ? " and GPU" : ""));
     const auto& times = definition_.precision ? definition_.precision->reference_ms : std::vector<double>{};
     if (times.empty()) return;
     const double slowest = *std::max_element(times.begin(), times.end());
@@ -109,7 +111,7 @@ class Linter {
     Content content{tensor.dtype, {}, Bytes(region.bytes)};
     for (const std::string& extent : tensor.shape) content.shape.push_back(evaluate(extent, dims));
     content.bytes.resize(static_cast<std::size_t>(problem_.bytes(tensor, dims)));
-    device_.read(content.bytes.data(), {region.data, content.bytes.size()});
+    device_.read(content.bytes.data(), {region.data, content.bytes.size(), region.gpu});
     return content;
   }
 
@@ -135,9 +137,10 @@ class Linter {
   };
   Verdict judge(const Scene& scene, std::size_t i, const Content& got) {
     const Tensor& tensor = problem_.tensors[i];
-    const auto there = device_.allocate(got.bytes.size()), right = device_.allocate(got.bytes.size());
-    device_.write({there->region().data, got.bytes.size()}, got.bytes.data());
-    device_.write({right->region().data, got.bytes.size()}, scene.right[i].bytes.data());
+    const auto there = device_.allocate(got.bytes.size(), tensor.gpu),
+               right = device_.allocate(got.bytes.size(), tensor.gpu);
+    device_.write({there->region().data, got.bytes.size(), tensor.gpu}, got.bytes.data());
+    device_.write({right->region().data, got.bytes.size(), tensor.gpu}, scene.right[i].bytes.data());
     const compare::Outcome outcome = compare::parse(tensor)->judge(device_, tensor, scene.bench.dims(), there->region(),
                                                                    right->region(), scene.bench.initial(i));
     if (tensor.tolerance.max > 0 && !tensor.rule.starts_with("rows"))
@@ -167,7 +170,7 @@ class Linter {
     const Verdict verdict = judge(scene, i, *made);
     const double ratio = in_margin && measures(i) ? verdict.error / std::max(honest_errors_[i], kHonestLeast)
                                                   : std::numeric_limits<double>::infinity();
-    note_cheat(check, !verdict.passes, verdict.error, ratio, problem_.tensors[i].name + ", " + scene.shape.name);
+    note_cheat(check, !verdict.passes, verdict.error, ratio, problem_.tensors[i].label() + ", " + scene.shape.name);
   }
 
   // Outputs that belong together: it is enough that one is seen through. Nothing where none differs.
@@ -233,7 +236,7 @@ class Linter {
         Finding& finding = findings_[std::string("honest_") + honest.name];
         if (!finding.tried || verdict.error > finding.error) {
           finding.error = verdict.error;
-          finding.where = problem_.tensors[i].name + ", " + scene.shape.name;
+          finding.where = problem_.tensors[i].label() + ", " + scene.shape.name;
         }
         finding.tried = true;
         finding.right = finding.right && verdict.passes;
@@ -338,7 +341,7 @@ class Linter {
 
   const std::string& root_;
   const Definition& definition_;
-  const Problem& problem_;
+  const Problem problem_;  // spread over its GPUs
   verify::Device& device_;
   bool cuda_;
   std::vector<Honest> honest_;
@@ -374,7 +377,8 @@ void record(const std::string& root, const Definition& definition, const std::st
 
 std::vector<LintRow> lint(const std::string& root, const std::string& id, bool cuda) {
   const Definition definition = load(root, id);
-  const std::unique_ptr<verify::Device> device = cuda ? verify::open_cuda_device() : verify::open_cpu_device();
+  const std::unique_ptr<verify::Device> device =
+      cuda ? verify::open_cuda_device(definition.problem.gpus) : verify::open_cpu_device();
   Linter linter(root, definition, *device, cuda);
   const std::vector<LintRow> rows = linter.run();
   if (std::none_of(rows.begin(), rows.end(), [](const LintRow& row) { return row.verdict == "FAILED"; }))

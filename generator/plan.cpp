@@ -57,13 +57,14 @@ std::string tables(const json& all, const std::vector<std::string>& names) {
   return "[" + join(parts, ", ") + "]";
 }
 
-std::string tensor_text(const json& tensor, const char* role, const std::string& rule) {
+// placed: of a task on several GPUs. An output is another on each where the plan does not say.
+std::string tensor_text(const json& tensor, const char* role, const std::string& rule, bool placed) {
   std::string text = "\n[[tensors]]\nname = " + quoted(tensor.at("name")) + "\nrole = \"" + role +
                      "\"\ndtype = " + quoted(tensor.at("dtype")) + "\nshape = " + quoted_list(tensor.at("shape")) +
                      "\n";
   if (tensor.contains("gen")) text += "gen = " + quoted(tensor.at("gen")) + "\n";
   if (!rule.empty()) text += "rule = " + quoted(rule) + "\n";
-  if (tensor.contains("place")) text += "# " + tensor.at("place").get<std::string>() + " on the GPUs\n";
+  if (placed) text += "placement = " + quoted(tensor.value("place", "shard")) + "\n";
   return text;
 }
 
@@ -71,14 +72,17 @@ std::string tensors_text(const json& task) {
   std::map<std::string, std::string> rules;
   std::set<std::string> both;
   for (const json& output : task.at("outputs")) rules[output.at("name")] = output.at("rule");
+  const bool placed = task.at("gpus") != 1;
   std::string text;
   for (const json& input : task.at("inputs")) {
     const auto rule = rules.find(input.at("name").get<std::string>());
-    text += tensor_text(input, rule == rules.end() ? "input" : "inout", rule == rules.end() ? "" : rule->second);
+    text +=
+        tensor_text(input, rule == rules.end() ? "input" : "inout", rule == rules.end() ? "" : rule->second, placed);
     if (rule != rules.end()) both.insert(rule->first);
   }
   for (const json& output : task.at("outputs"))
-    if (!both.contains(output.at("name").get<std::string>())) text += tensor_text(output, "output", output.at("rule"));
+    if (!both.contains(output.at("name").get<std::string>()))
+      text += tensor_text(output, "output", output.at("rule"), placed);
   return text;
 }
 

@@ -93,9 +93,10 @@ void write_section(const fs::path& file, const std::string& section) {
 
 void measure_precision(const std::string& root, const std::string& id, bool cuda) {
   const Definition definition = load(root, id, Tolerances::to_be_measured);
-  const Problem& problem = definition.problem;
+  const Problem &problem = definition.problem, spread_out = spread(problem);
   const Author author(root, definition, cuda);
-  const std::unique_ptr<verify::Device> device = cuda ? verify::open_cuda_device() : verify::open_cpu_device();
+  const std::unique_ptr<verify::Device> device =
+      cuda ? verify::open_cuda_device(problem.gpus) : verify::open_cpu_device();
   std::vector<Shape> shapes = problem.tiny;
   const auto add = [&](const std::vector<Shape>& more) { shapes.insert(shapes.end(), more.begin(), more.end()); };
   if (!cuda) add(problem.test);
@@ -103,7 +104,7 @@ void measure_precision(const std::string& root, const std::string& id, bool cuda
   if (cuda) add(problem.graded);
   std::vector<double> seconds;
   const std::map<std::string, Differences> found =
-      differences(*device, problem, author, shapes, cuda ? std::vector{kSeeds[0]} : kSeeds, &seconds);
+      differences(*device, spread_out, author, shapes, cuda ? std::vector{kSeeds[0]} : kSeeds, &seconds);
 
   std::string section, faults;
   bool control_fails = false;

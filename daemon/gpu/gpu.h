@@ -131,6 +131,12 @@ class Slots {
                               const std::stop_token& stop);
   int usable(const std::string& device) const;  // not quarantined
   std::vector<std::string> models() const;      // of usable GPUs
+  // The model that most usable GPUs are of, and how many: several GPUs of one task are of one model.
+  struct Kind {
+    std::string model;
+    int count = 0;
+  };
+  Kind commonest() const;
   void quarantine(int index, const std::string& reason);
   void quarantine_gpu(const std::string& uuid, const std::string& reason);
   void release_quarantine(int index);

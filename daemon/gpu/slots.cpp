@@ -150,6 +150,17 @@ std::vector<std::string> Slots::models() const {
   return models;
 }
 
+Slots::Kind Slots::commonest() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, int> counts;
+  for (const Entry& entry : entries_)
+    if (entry.slot.gpu && entry.state != SlotState::quarantined) ++counts[entry.slot.gpu->model];
+  Kind most;
+  for (const auto& [model, count] : counts)
+    if (count > most.count) most = {model, count};
+  return most;
+}
+
 void Slots::quarantine(int index, const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);

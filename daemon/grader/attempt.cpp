@@ -161,8 +161,10 @@ class Grading {
   gpu::Slots::Held acquire() {
     const store::Submission& submission = lease_.submission;
     while (true) {
-      std::optional<gpu::Slots::Held> held = site_.slots.acquire(submission.device, submission.gpus,
-                                                                 submission.gpu_model, submission.id, stopper_.token());
+      const bool any_model = submission.gpu_model.empty() && submission.gpus > 1;
+      const std::string model = any_model ? site_.slots.commonest().model : submission.gpu_model;
+      std::optional<gpu::Slots::Held> held =
+          site_.slots.acquire(submission.device, submission.gpus, model, submission.id, stopper_.token());
       if (!held) throw Stopped();
       bool healthy = true;
       for (const gpu::Gpu& gpu : held->gpus()) {

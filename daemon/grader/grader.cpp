@@ -223,7 +223,7 @@ class Grader::Impl {
       wanted.grader = options_.name;
       wanted.devices = intake_.devices(stop);
       if (stop.stop_requested()) return;
-      wanted.gpus_max = slots_.usable("cuda");
+      wanted.gpus_max = slots_.commonest().count;
       wanted.gpu_models = slots_.models();
       std::erase_if(wanted.devices, [&](const std::string& one) { return one != device || slots_.usable(one) == 0; });
       if (wanted.devices.empty()) {

@@ -3,7 +3,8 @@
 // A task's arguments are one struct, `kbench_args`, generated into the task's `task.h`. Every field takes one 8-byte
 // slot, in this order: dims (long long), then scalars (float, double or long long, each alignas(8)), then tensors
 // (pointers): inputs and in-out tensors in the order of the definition, then the pure outputs. Tensors are row-major,
-// contiguous, last index fastest, 256-byte aligned.
+// contiguous, last index fastest, 256-byte aligned. In a task on several GPUs each tensor is there once a GPU, and its
+// field is an array of pointers: as many slots, one behind the other.
 #pragma once
 
 #ifdef __cplusplus
@@ -13,7 +14,8 @@ extern "C" {
 struct kbench_args;  // generated: task.h
 
 // cuda: a cudaStream_t, the stream to launch on (work on other streams must be joined to it, or finished, before
-// return). cpu: null.
+// return). cpu: null. In a task on several GPUs: where an array of as many of these is, one a GPU; all GPUs may read
+// and write all tensors.
 typedef void* kbench_stream;
 
 // What a submission exports. 0 means done (cuda: everything enqueued on `stream`; the worker synchronises). Anything

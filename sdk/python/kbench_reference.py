@@ -17,6 +17,12 @@ _SOURCE = '''#include "task.h"
 #include "kbench/local_exec.h"
 KB_REFERENCE_EXPORTS
 extern "C" int kbench_call(const kbench_args* args) {
+#if defined(__CUDACC__) && defined(KB_PEERS)
+  // Runs on the first GPU, over the tensors of all. Fails where it has been enabled before.
+  cudaSetDevice(0);
+  for (int gpu = 1; gpu < kbench_gpus; ++gpu) cudaDeviceEnablePeerAccess(gpu, 0);
+  cudaGetLastError();
+#endif
   kb::LocalExec exec;
   const int code = kbench_reference(args, exec.get());
 #ifdef __CUDACC__
@@ -53,13 +59,13 @@ def _address(name, tensor, count, element_bytes):
     return address, gpu
 
 
-def _compile(folder, gpu):
+def _compile(folder, gpu, peers):
     include = _include_folder()
     texts = [_SOURCE] + [(folder / name).read_text() for name in ("task.h", "reference.h")]
     texts += [path.read_text() for path in sorted((include / "kbench").glob("*.h"))]
     key = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:32]
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kbench"
-    library = cache / f"reference-{'cuda' if gpu else 'cpu'}-{key}.so"
+    library = cache / f"reference-{'cuda' if gpu else 'cpu'}{'-peers' if peers else ''}-{key}.so"
     if not library.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
@@ -68,7 +74,7 @@ def _compile(folder, gpu):
             made = pathlib.Path(scratch) / "call.so"
             compiler = (["nvcc", "-O3", "-std=c++20", "--extended-lambda", "-arch=native", "-Xcompiler=-fPIC"] if gpu else
                         ["g++", "-O3", "-march=native", "-std=c++20", "-fPIC", "-pthread"])
-            subprocess.run(compiler + ["-shared", f"-I{folder}", f"-I{include}", str(source), "-o", str(made)], check=True)
+            subprocess.run(compiler + (["-DKB_PEERS"] if peers else []) + ["-shared", f"-I{folder}", f"-I{include}", str(source), "-o", str(made)], check=True)
             made.rename(library)
     return ctypes.CDLL(str(library))
 
@@ -79,13 +85,13 @@ def _evaluate(expression, dims):
 
 
 class Reference:
-    def __init__(self, folder, dims, derived, scalars, tensors):
+    def __init__(self, folder, dims, derived, scalars, tensors, gpus=1):
         self._folder = pathlib.Path(folder)
-        self._dims, self._derived, self._scalars, self._tensors = dims, derived, scalars, tensors
+        self._dims, self._derived, self._scalars, self._tensors, self._gpus = dims, derived, scalars, tensors, gpus
         self._libraries = {}
 
     def __call__(self, **values):
-        """Dims and tensors by name; scalars default to the task's. Outputs are written in place."""
+        """Dims and tensors by name, tensors of several GPUs as lists; scalars default to the task's. Outputs are written in place."""
         missing = [name for name in self._dims + [t[0] for t in self._tensors] if name not in values]
         if missing:
             raise TypeError(f"missing arguments: {', '.join(missing)}")
@@ -100,16 +106,22 @@ class Reference:
             count = 1
             for extent in shape:
                 count *= _evaluate(extent, dims)
-            address, gpu = _address(name, values.pop(name), count, _BYTES[dtype])
-            on_gpu.add(gpu)
-            slots.append(ctypes.c_void_p(address))
+            given = values.pop(name)
+            if self._gpus == 1:
+                given = [given]
+            elif len(given) != self._gpus:
+                raise ValueError(f"{name}: {len(given)} tensors, must be one for each of {self._gpus} GPUs")
+            for tensor in given:
+                address, gpu = _address(name, tensor, count, _BYTES[dtype])
+                on_gpu.add(gpu)
+                slots.append(ctypes.c_void_p(address))
         if values:
             raise TypeError(f"unknown arguments: {', '.join(values)}")
         if len(on_gpu) > 1:
-            raise ValueError("all tensors must be on the same device")
+            raise ValueError("all tensors must be on the same device" if self._gpus == 1 else "tensors must be all on GPUs or none")
         gpu = True in on_gpu
         if gpu not in self._libraries:
-            self._libraries[gpu] = _compile(self._folder, gpu)
+            self._libraries[gpu] = _compile(self._folder, gpu, self._gpus > 1)
         args = (ctypes.c_uint64 * len(slots))()  # each argument has an 8-byte slot
         for i, slot in enumerate(slots):
             ctypes.memmove(ctypes.byref(args, 8 * i), ctypes.byref(slot), ctypes.sizeof(slot))

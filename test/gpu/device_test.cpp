@@ -1,11 +1,15 @@
 // The cuda device against the cpu device: the same inputs bit by bit, the same verdicts of the passes, and memory as
 // promised.
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 
 #include "verifier/compare/compare.h"
 #include "verifier/device/device.h"
 #include "verifier/inputs/inputs.h"
+#include "verifier/protocol/protocol.h"
 
 using namespace kbench;
 using namespace kbench::verify;
@@ -144,4 +148,136 @@ TEST_CASE("the canary is steady and the facts are there") {
   CHECK(gpu().facts().units > 0);
   CHECK(gpu().facts().uuid.rfind("GPU-", 0) == 0);
   CHECK(gpu().facts().clock_mhz_max > 0);
+}
+
+// ---- Two GPUs: `kbench-gpu-test "[two-gpus]"` where two are visible, and then nothing else, for the cases above
+// insist on one.
+
+namespace {
+
+Device& two() {
+  static const auto device = open_cuda_device(2);
+  return *device;
+}
+
+// Says done as soon as the GPU has written the go word, and does nothing on any GPU.
+class IdlePeer final : public Peer {
+ public:
+  IdlePeer() {
+    page_ = mmap(nullptr, protocol::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(page_ != MAP_FAILED);
+  }
+  ~IdlePeer() override { munmap(page_, protocol::kPageBytes); }
+  IdlePeer(const IdlePeer&) = delete;
+  IdlePeer& operator=(const IdlePeer&) = delete;
+  std::uint32_t* go_word() override { return static_cast<std::uint32_t*>(page_); }
+  void go(std::uint32_t) override {}
+  void wake() override {}
+  Ended wait_done(std::uint32_t epoch, std::chrono::nanoseconds deadline) override {
+    const auto end = std::chrono::steady_clock::now() + deadline;
+    while (__atomic_load_n(go_word(), __ATOMIC_ACQUIRE) != epoch)
+      if (std::chrono::steady_clock::now() > end) return Ended::timed_out;
+    return Ended::done;
+  }
+  double worker_us() override { return 0; }
+  void stop() override {}
+  void resume() override {}
+
+ private:
+  void* page_;
+};
+
+}  // namespace
+
+TEST_CASE("as many GPUs must be visible as are asked for", "[.][two-gpus]") {
+  CHECK_THROWS_WITH(open_cuda_device(1), "exactly 1 GPU must be visible, found 2");
+  CHECK_THROWS_WITH(open_cuda_device(3), "exactly 3 GPUs must be visible, found 2");
+  CHECK(two().facts().uuid.find(",GPU-") != std::string::npos);
+  CHECK(two().free_bytes() > (std::uint64_t{1} << 30));
+  CHECK(two().canary() > 100);
+}
+
+TEST_CASE("each GPU's memory is worked on like the first one's", "[.][two-gpus]") {
+  const std::vector<std::byte> content(1'000'003, std::byte{0x37});
+  std::vector<std::uint64_t> hashes;
+  for (const int gpu : {0, 1}) {
+    const auto shared = two().allocate_shared(content.size(), gpu);
+    const auto copied = two().allocate(content.size(), gpu);
+    CHECK(shared->tensor().gpu == gpu);
+    CHECK(copied->region().gpu == gpu);
+    for (const Region region : {shared->tensor(), shared->front_guard(), shared->back_guard()}) {
+      two().poison(region, 7);
+      CHECK(two().unpoisoned(region, 7) == 0);
+    }
+    two().write(shared->tensor(), content.data());
+    two().copy({shared->tensor(), copied->region()});
+    std::vector<std::byte> back(content.size());
+    two().read(back.data(), copied->region());
+    CHECK(back == content);
+    hashes.push_back(two().hash(copied->region()));
+    two().zero(copied->region());
+    CHECK(two().hash(copied->region()) != hashes.back());
+    CHECK(two().unpoisoned(shared->back_guard(), 7) == 0);
+  }
+  CHECK(hashes[0] == hashes[1]);
+}
+
+TEST_CASE("what is the same on all GPUs has the same bits on each", "[.][two-gpus]") {
+  Problem problem = one_tensor(DType::bf16, "normal(0,1)");
+  problem.gpus = 2;
+  const Dims dims{{"M", 301}, {"C", 1027}};
+  for (const bool same : {true, false}) {
+    problem.tensors[0].placement = same ? Placement::replicated : Placement::shard;
+    const Problem all = spread(problem);
+    std::vector<std::vector<std::byte>> made;
+    for (const Tensor& tensor : all.tensors) {
+      const auto buffer = two().allocate(static_cast<std::uint64_t>(all.bytes(tensor, dims)), tensor.gpu);
+      two().fill({inputs::compile(all, tensor, dims).program, {}, buffer->region()}, 9);
+      made.emplace_back(buffer->region().bytes);
+      two().read(made.back().data(), buffer->region());
+    }
+    CHECK((made[0] == made[1]) == same);
+  }
+}
+
+TEST_CASE("a null window on two GPUs has its evidence from both", "[.][two-gpus]") {
+  constexpr std::uint64_t kBytes = 64 << 20;
+  Problem problem = one_tensor(DType::bf16, "normal(0,1)");
+  const Dims dims{{"M", 1024}, {"C", kBytes / 2 / 1024}};
+  const inputs::Program program = inputs::compile(problem, problem.tensors[0], dims).program;
+  std::vector<std::unique_ptr<SharedBuffer>> inputs, outputs;
+  std::vector<std::unique_ptr<Buffer>> snapshots;
+  RepetitionPlan plan{};
+  for (const int gpu : {0, 1}) {
+    inputs.push_back(two().allocate_shared(kBytes, gpu));
+    outputs.push_back(two().allocate_shared(kBytes, gpu));
+    snapshots.push_back(two().allocate(kBytes, gpu));
+    plan.fills.push_back({program, {}, inputs.back()->tensor()});
+    plan.poisoned.push_back(outputs.back()->tensor());
+    plan.snapshots.push_back({outputs.back()->tensor(), snapshots.back()->region()});
+  }
+  plan.deadline = std::chrono::seconds(5);
+  IdlePeer peer;
+  std::vector<double> stretches;
+  for (std::uint32_t epoch = 1; epoch <= 20; ++epoch) {
+    plan.epoch = epoch;
+    plan.seed = epoch;
+    plan.poison = 100 + epoch;
+    plan.order = epoch;
+    const Repetition result = two().repeat(plan, peer);
+    REQUIRE(result.ended == Ended::done);
+    for (const auto& snapshot : snapshots) CHECK(two().unpoisoned(snapshot->region(), plan.poison) == 0);
+    CHECK(two().hash(inputs[0]->tensor()) == two().hash(inputs[1]->tensor()));
+    if (epoch <= 3) continue;
+    INFO(result.window_us << " us, quiescence " << result.quiescence_us << ", stretch " << result.stretch_us
+                          << ", start " << result.start_us);
+    CHECK(result.quiescence_us < two().bounds().quiescence_us_max);
+    CHECK(result.window_us > 0);
+    CHECK(result.window_us < 2000);
+    CHECK(result.start_us < 2000);
+    stretches.push_back(result.stretch_us);
+  }
+  const auto [least, most] = std::minmax_element(stretches.begin(), stretches.end());
+  INFO("stretches from " << *least << " to " << *most << " us");
+  CHECK(*most < *least * two().bounds().stretch_ratio_max);
 }

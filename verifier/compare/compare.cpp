@@ -156,7 +156,7 @@ std::unique_ptr<verify::Buffer> add_scales(const Subject& subject, ScaleKind kin
   if (kind != ScaleKind::row) plan.parameters[kScale] = rms_of(subject, Pass::squares);
   if (kind == ScaleKind::tensor || subject.count == 0) return nullptr;
   const std::int64_t scales = subject.rows() + (kind == ScaleKind::outer ? subject.row : 0);
-  auto buffer = subject.device.allocate(static_cast<std::uint64_t>(scales) * sizeof(float));
+  auto buffer = subject.device.allocate(static_cast<std::uint64_t>(scales) * sizeof(float), subject.got.gpu);
   plan.row_scales = buffer->region();
   scale_rows(subject, plan.row_scales);
   if (kind == ScaleKind::outer) {
@@ -216,7 +216,7 @@ class ParsedRule final : public Rule {
       throw std::logic_error("compare: tensor '" + tensor.name +
                              "' is judged by its change, but its content before is not at hand");
     }
-    if (subject.count == 0) return settle({}, tensor.name, "");
+    if (subject.count == 0) return settle({}, tensor.label(), "");
     RuleText text = text_;
     const bool single = text.share && subject.shape.size() <= 1;  // each element of a list is a row
     if (single) text.scale = ScaleKind::tensor;
@@ -233,7 +233,7 @@ class ParsedRule final : public Rule {
       std::string fault = first_wrong(subject, plan, sums);
       if (text_.kind != RuleKind::exact && text_.kind != RuleKind::codes)
         fault += "; the largest error is " + times(sums.max_error);
-      return settle(outcome, tensor.name, fault);
+      return settle(outcome, tensor.label(), fault);
     }
     if (text_.kind == RuleKind::codes) return judge_flips(subject, plan, sums, outcome);
     return judge_rms(subject, sums, outcome);
@@ -242,9 +242,9 @@ class ParsedRule final : public Rule {
  private:
   Outcome judge_flips(const Subject& subject, const PassPlan& plan, const PassSums& sums, Outcome outcome) const {
     const double admitted = std::ceil(text_.flips * static_cast<double>(values(plan)));
-    if (static_cast<double>(sums.flips) <= admitted) return settle(outcome, subject.tensor.name, "");
+    if (static_cast<double>(sums.flips) <= admitted) return settle(outcome, subject.tensor.label(), "");
     outcome.wrong = sums.flips;
-    return settle(outcome, subject.tensor.name,
+    return settle(outcome, subject.tensor.label(),
                   std::to_string(sums.flips) + " of " + std::to_string(values(plan)) + " codes are off by one; " +
                       number(admitted) + " may be");
   }
@@ -254,19 +254,19 @@ class ParsedRule final : public Rule {
     const double rows = static_cast<double>(plan.count / plan.row),
                  admitted = std::floor((1 - *text_.share) * rows + 1e-9);
     if (static_cast<double>(sums.rows_wrong) <= admitted && sums.nonfinite == 0)
-      return settle(outcome, subject.tensor.name, "");
-    return settle(outcome, subject.tensor.name,
+      return settle(outcome, subject.tensor.label(), "");
+    return settle(outcome, subject.tensor.label(),
                   std::to_string(sums.rows_wrong) + " of " + number(rows) + " rows differ, " + number(admitted) +
                       " may; " + first_wrong(subject, plan, sums));
   }
 
   Outcome judge_rms(const Subject& subject, const PassSums& sums, Outcome outcome) const {
-    if (text_.rms <= 0 || !text_.precision || sums.sum_error2 == 0) return settle(outcome, subject.tensor.name, "");
+    if (text_.rms <= 0 || !text_.precision || sums.sum_error2 == 0) return settle(outcome, subject.tensor.label(), "");
     const double admitted = text_.rms * unit_roundoff(*text_.precision) * std::sqrt(sums.sum_expected2);
     outcome.rms_error = admitted > 0 ? std::sqrt(sums.sum_error2) / admitted : std::numeric_limits<double>::infinity();
-    if (outcome.rms_error <= 1) return settle(outcome, subject.tensor.name, "");
+    if (outcome.rms_error <= 1) return settle(outcome, subject.tensor.label(), "");
     return settle(
-        outcome, subject.tensor.name,
+        outcome, subject.tensor.label(),
         "every element is within its tolerance, but the root mean square error is " + times(outcome.rms_error));
   }
 

@@ -61,8 +61,10 @@ class CpuDevice final : public Device {
   }
   bool has_kernels() const override { return false; }
 
-  std::unique_ptr<Buffer> allocate(std::uint64_t bytes) override { return cpu_private(bytes); }
-  std::unique_ptr<SharedBuffer> allocate_shared(std::uint64_t bytes) override { return cpu_shared(bytes); }
+  std::unique_ptr<Buffer> allocate(std::uint64_t bytes, int gpu) override { return cpu_private(bytes, gpu); }
+  std::unique_ptr<SharedBuffer> allocate_shared(std::uint64_t bytes, int gpu) override {
+    return cpu_shared(bytes, gpu);
+  }
   void read(std::byte* to, Region from) override { std::memcpy(to, from.data, from.bytes); }
   void write(Region to, const std::byte* from) override { std::memcpy(to.data, from, to.bytes); }
   void zero(Region region) override {

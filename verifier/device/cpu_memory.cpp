@@ -32,7 +32,7 @@ void require_free(std::uint64_t bytes) {
 
 class PrivateBuffer final : public Buffer {
  public:
-  PrivateBuffer(std::uint64_t bytes, bool ask) : bytes_(bytes), mapped_(whole_pages(bytes)) {
+  PrivateBuffer(std::uint64_t bytes, int gpu, bool ask) : bytes_(bytes), mapped_(whole_pages(bytes)), gpu_(gpu) {
     if (ask) require_free(mapped_);
     void* memory = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED) out_of_memory(bytes, strerror(errno));
@@ -45,16 +45,17 @@ class PrivateBuffer final : public Buffer {
   }
   PrivateBuffer(const PrivateBuffer&) = delete;
   PrivateBuffer& operator=(const PrivateBuffer&) = delete;
-  Region region() const override { return {memory_, bytes_}; }
+  Region region() const override { return {memory_, bytes_, gpu_}; }
 
  private:
   std::uint64_t bytes_, mapped_;
+  int gpu_;
   std::byte* memory_ = nullptr;
 };
 
 class MemfdBuffer final : public SharedBuffer {
  public:
-  explicit MemfdBuffer(std::uint64_t bytes) : bytes_(bytes), mapped_(whole_pages(bytes + 2 * kGuardBytes)) {
+  MemfdBuffer(std::uint64_t bytes, int gpu) : bytes_(bytes), mapped_(whole_pages(bytes + 2 * kGuardBytes)), gpu_(gpu) {
     require_free(mapped_);
     fd_ = memfd_create("kbench-tensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd_ < 0) out_of_memory(bytes, strerror(errno));
@@ -72,9 +73,9 @@ class MemfdBuffer final : public SharedBuffer {
   MemfdBuffer(const MemfdBuffer&) = delete;
   MemfdBuffer& operator=(const MemfdBuffer&) = delete;
 
-  Region tensor() const override { return {memory_ + kGuardBytes, bytes_}; }
-  Region front_guard() const override { return {memory_, kGuardBytes}; }
-  Region back_guard() const override { return {memory_ + kGuardBytes + bytes_, mapped_ - kGuardBytes - bytes_}; }
+  Region tensor() const override { return {memory_ + kGuardBytes, bytes_, gpu_}; }
+  Region front_guard() const override { return {memory_, kGuardBytes, gpu_}; }
+  Region back_guard() const override { return {memory_ + kGuardBytes + bytes_, mapped_ - kGuardBytes - bytes_, gpu_}; }
   int fd() const override { return fd_; }
   std::uint64_t mapped_bytes() const override { return mapped_; }
   std::uint64_t tensor_offset() const override { return kGuardBytes; }
@@ -93,15 +94,22 @@ class MemfdBuffer final : public SharedBuffer {
   }
 
   std::uint64_t bytes_, mapped_;
+  int gpu_;
   int fd_ = -1;
   std::byte* memory_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Buffer> cpu_private(std::uint64_t bytes) { return std::make_unique<PrivateBuffer>(bytes, true); }
-std::unique_ptr<Buffer> cpu_private_again(std::uint64_t bytes) { return std::make_unique<PrivateBuffer>(bytes, false); }
-std::unique_ptr<SharedBuffer> cpu_shared(std::uint64_t bytes) { return std::make_unique<MemfdBuffer>(bytes); }
+std::unique_ptr<Buffer> cpu_private(std::uint64_t bytes, int gpu) {
+  return std::make_unique<PrivateBuffer>(bytes, gpu, true);
+}
+std::unique_ptr<Buffer> cpu_private_again(std::uint64_t bytes) {
+  return std::make_unique<PrivateBuffer>(bytes, 0, false);
+}
+std::unique_ptr<SharedBuffer> cpu_shared(std::uint64_t bytes, int gpu) {
+  return std::make_unique<MemfdBuffer>(bytes, gpu);
+}
 
 std::uint64_t cpu_free_bytes() {
   const MemoryFacts memory = read_memory();

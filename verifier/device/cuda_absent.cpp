@@ -3,6 +3,6 @@
 
 namespace kbench::verify {
 
-std::unique_ptr<Device> open_cuda_device() { throw DeviceFault("this build of kbench-verify has no CUDA"); }
+std::unique_ptr<Device> open_cuda_device(int) { throw DeviceFault("this build of kbench-verify has no CUDA"); }
 
 }  // namespace kbench::verify

@@ -1,4 +1,5 @@
-// The cuda device: one GPU, one context of the verifier's, the trusted window between two stamps of its own kernels.
+// The cuda device: GPUs, one context of the verifier's on each, the trusted window between two stamps of its own
+// kernels on the first. What is done on the others is said in docs/verifier.md.
 #include <cuda_runtime.h>
 #include <unistd.h>
 
@@ -86,154 +87,227 @@ class RegisteredPage {
   std::uint32_t* word_ = nullptr;
 };
 
+// What the verifier has on one GPU.
+struct Gpu {
+  int ordinal = 0;
+  int units = 0;
+  cudaStream_t stream = nullptr;
+  unsigned long long* sum = nullptr;
+  PassSums* pass_sums = nullptr;
+  Pinned<gpu::Stamps> stamps;
+  std::unique_ptr<Buffer> scratch;
+  std::uint64_t evict_words = 0;
+  std::unique_ptr<Nvml> nvml;
+  std::uint64_t ecc_at_start = 0;
+
+  Gpu(int number, const cudaDeviceProp& prop) : ordinal(number), units(prop.multiProcessorCount) {
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+    check(cudaMalloc(reinterpret_cast<void**>(&sum), sizeof *sum), "device memory");
+    check(cudaMalloc(reinterpret_cast<void**>(&pass_sums), sizeof(PassSums)), "device memory");
+    evict_words = kEvictFactor * static_cast<std::uint64_t>(prop.l2CacheSize) / sizeof(uint4);
+    scratch = cuda_private(
+        std::max<std::uint64_t>({evict_words * sizeof(uint4), kCanaryBytes, inputs::kFinishScratchMax}), ordinal);
+    nvml = Nvml::open(uuid_text(prop.uuid));
+    if (nvml) ecc_at_start = nvml->read().ecc_uncorrected.value_or(0);
+  }
+  ~Gpu() {
+    cudaSetDevice(ordinal);
+    cudaFree(sum);
+    cudaFree(pass_sums);
+    cudaStreamDestroy(stream);
+  }
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  void sync(const char* what) const { check(cudaStreamSynchronize(stream), what); }
+  int grid(std::uint64_t work) const {
+    const std::uint64_t blocks = (work + gpu::kThreads - 1) / gpu::kThreads;
+    return static_cast<int>(std::clamp<std::uint64_t>(blocks, 1, static_cast<std::uint64_t>(units) * 8));
+  }
+  void launch_copy(std::byte* to, Region from) const {
+    gpu::copy_kernel<<<grid(words_of(from.bytes)), gpu::kThreads, 0, stream>>>(to, from.data, from.bytes);
+    check(cudaGetLastError(), "copying");
+  }
+  void launch_poison(Region region, std::uint64_t key) const {
+    gpu::poison_kernel<<<grid(words_of(region.bytes)), gpu::kThreads, 0, stream>>>(region.data, region.bytes, key);
+    check(cudaGetLastError(), "poisoning");
+  }
+  template <class Launch>
+  std::uint64_t summed(Launch launch) const {
+    check(cudaMemsetAsync(sum, 0, sizeof *sum, stream), "sum");
+    launch();
+    check(cudaGetLastError(), "sum");
+    unsigned long long total = 0;
+    check(cudaMemcpyAsync(&total, sum, sizeof total, cudaMemcpyDeviceToHost, stream), "sum");
+    sync("sum");
+    return total;
+  }
+};
+
 class CudaDevice : public Device {
  public:
-  CudaDevice() {
+  explicit CudaDevice(int gpus) {
     int count = 0;
     check(cudaGetDeviceCount(&count), "looking for GPUs");
-    if (count != 1) throw DeviceFault("exactly one GPU must be visible, found " + std::to_string(count));
-    check(cudaSetDeviceFlags(cudaDeviceScheduleSpin | cudaDeviceMapHost), "device flags");
-    check(cudaSetDevice(0), "selecting the GPU");
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "stream");
-    check(cudaMalloc(reinterpret_cast<void**>(&sum_), sizeof *sum_), "device memory");
-    check(cudaMalloc(reinterpret_cast<void**>(&pass_sums_), sizeof(PassSums)), "device memory");
+    if (count != gpus)
+      throw DeviceFault("exactly " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
+                        " must be visible, found " + std::to_string(count));
+    for (int number = 0; number < gpus; ++number) open(number);
+    connect();
     learn_facts();
-    evict_words_ = kEvictFactor * facts_.l2_bytes / sizeof(uint4);
-    scratch_ =
-        cuda_private(std::max<std::uint64_t>({evict_words_ * sizeof(uint4), kCanaryBytes, inputs::kFinishScratchMax}));
-    zero(scratch_->region());
+    for (const auto& gpu : gpus_) zero(gpu->scratch->region());
     warm_up();
   }
-  ~CudaDevice() override {
-    cudaFree(sum_);
-    cudaFree(pass_sums_);
-    cudaStreamDestroy(stream_);
-  }
-  CudaDevice(const CudaDevice&) = delete;
-  CudaDevice& operator=(const CudaDevice&) = delete;
 
   const Facts& facts() const override { return facts_; }
   Bounds bounds() const override { return {kQuiescenceUsMax, kStretchRatioMax, kStartExcessUsMax}; }
   bool has_kernels() const override { return true; }
   std::uint64_t free_bytes() override {
-    std::size_t free = 0, total = 0;
-    check(cudaMemGetInfo(&free, &total), "free memory");
-    return free;
+    std::uint64_t least = UINT64_MAX;
+    for (const auto& gpu : gpus_) {
+      std::size_t free = 0, total = 0;
+      on(gpu->ordinal);
+      check(cudaMemGetInfo(&free, &total), "free memory");
+      least = std::min<std::uint64_t>(least, free);
+    }
+    return least * gpus_.size();
   }
 
-  std::unique_ptr<Buffer> allocate(std::uint64_t bytes) override { return cuda_private(bytes); }
-  std::unique_ptr<SharedBuffer> allocate_shared(std::uint64_t bytes) override { return cuda_shared(bytes, 0); }
+  std::unique_ptr<Buffer> allocate(std::uint64_t bytes, int gpu) override { return cuda_private(bytes, gpu); }
+  std::unique_ptr<SharedBuffer> allocate_shared(std::uint64_t bytes, int gpu) override {
+    return cuda_shared(bytes, gpu, static_cast<int>(gpus_.size()));
+  }
 
   void read(std::byte* to, Region from) override {
-    check(cudaMemcpyAsync(to, from.data, from.bytes, cudaMemcpyDeviceToHost, stream_), "reading device memory");
-    sync("reading device memory");
+    const Gpu& gpu = on(from.gpu);
+    check(cudaMemcpyAsync(to, from.data, from.bytes, cudaMemcpyDeviceToHost, gpu.stream), "reading device memory");
+    gpu.sync("reading device memory");
   }
   void write(Region to, const std::byte* from) override {
-    check(cudaMemcpyAsync(to.data, from, to.bytes, cudaMemcpyHostToDevice, stream_), "writing device memory");
-    sync("writing device memory");
+    const Gpu& gpu = on(to.gpu);
+    check(cudaMemcpyAsync(to.data, from, to.bytes, cudaMemcpyHostToDevice, gpu.stream), "writing device memory");
+    gpu.sync("writing device memory");
   }
   void zero(Region region) override {
-    check(cudaMemsetAsync(region.data, 0, region.bytes, stream_), "zeroing device memory");
-    sync("zeroing device memory");
+    const Gpu& gpu = on(region.gpu);
+    check(cudaMemsetAsync(region.data, 0, region.bytes, gpu.stream), "zeroing device memory");
+    gpu.sync("zeroing device memory");
   }
 
   void fill(const Fill& fill, std::uint64_t seed) override {
-    launch_fill(fill, seed, fill.to.data, scratch_->region().data, facts_.units, stream_);
-    sync("generating inputs");
+    const Gpu& gpu = on(fill.to.gpu);
+    launch_fill(fill, seed, fill.to.data, gpu.scratch->region().data, gpu.units, gpu.stream);
+    gpu.sync("generating inputs");
   }
   void poison(Region region, std::uint64_t key) override {
-    launch_poison(region, key);
-    sync("poisoning");
+    const Gpu& gpu = on(region.gpu);
+    gpu.launch_poison(region, key);
+    gpu.sync("poisoning");
   }
   std::int64_t unpoisoned(Region region, std::uint64_t key) override {
-    return static_cast<std::int64_t>(summed([&] {
-      gpu::unpoisoned_kernel<<<grid(words_of(region.bytes)), gpu::kThreads, 0, stream_>>>(region.data, region.bytes,
-                                                                                          key, sum_);
+    const Gpu& gpu = on(region.gpu);
+    return static_cast<std::int64_t>(gpu.summed([&] {
+      gpu::unpoisoned_kernel<<<gpu.grid(words_of(region.bytes)), gpu::kThreads, 0, gpu.stream>>>(
+          region.data, region.bytes, key, gpu.sum);
     }));
   }
   std::uint64_t hash(Region region) override {
-    const std::uint64_t sum = summed([&] {
-      gpu::hash_kernel<<<grid(words_of(region.bytes)), gpu::kThreads, 0, stream_>>>(region.data, region.bytes,
-                                                                                    hash_key_, sum_);
+    const Gpu& gpu = on(region.gpu);
+    const std::uint64_t sum = gpu.summed([&] {
+      gpu::hash_kernel<<<gpu.grid(words_of(region.bytes)), gpu::kThreads, 0, gpu.stream>>>(region.data, region.bytes,
+                                                                                           hash_key_, gpu.sum);
     });
     return hash_end(hash_key_, region.bytes, sum);
   }
   void copy(Copy copy) override {
     if (copy.from.bytes == 0) return;
-    launch_copy(copy.to.data, copy.from);
-    sync("copying");
+    const Gpu& gpu = on(copy.from.gpu);
+    gpu.launch_copy(copy.to.data, copy.from);
+    gpu.sync("copying");
   }
-  PassSums pass(const PassPlan& plan) override { return run_pass(plan, facts_.units, pass_sums_, stream_); }
+  PassSums pass(const PassPlan& plan) override {
+    const Gpu& gpu = on(plan.got.gpu);
+    return run_pass(plan, gpu.units, gpu.pass_sums, gpu.stream);
+  }
   Repetition repeat(const RepetitionPlan& plan, Peer& peer) override;
   void run_reference(Reference* reference, const void* args) override;
   double canary() override;
   std::vector<std::string> complaints() override;
 
  private:
+  void open(int number);
+  void connect();
   void learn_facts();
   void warm_up();
   void stage(const RepetitionPlan& plan);
   double quiesce();
+  void prepare_window(const RepetitionPlan& plan, const Gpu& gpu);
   void open_window(const RepetitionPlan& plan, std::uint32_t* go);
   void close_window(const RepetitionPlan& plan, Repetition& result);
+  double canary_on(const Gpu& gpu);
 
-  void sync(const char* what) { check(cudaStreamSynchronize(stream_), what); }
-  int grid(std::uint64_t work) const {
-    const std::uint64_t blocks = (work + gpu::kThreads - 1) / gpu::kThreads;
-    return static_cast<int>(std::clamp<std::uint64_t>(blocks, 1, static_cast<std::uint64_t>(facts_.units) * 8));
+  // That one, made current: what is launched next is launched there.
+  Gpu& on(int gpu) {
+    check(cudaSetDevice(gpu), "selecting the GPU");
+    return *gpus_[static_cast<std::size_t>(gpu)];
   }
-  void launch_copy(std::byte* to, Region from) {
-    gpu::copy_kernel<<<grid(words_of(from.bytes)), gpu::kThreads, 0, stream_>>>(to, from.data, from.bytes);
-    check(cudaGetLastError(), "copying");
-  }
-  void launch_poison(Region region, std::uint64_t key) {
-    gpu::poison_kernel<<<grid(words_of(region.bytes)), gpu::kThreads, 0, stream_>>>(region.data, region.bytes, key);
-    check(cudaGetLastError(), "poisoning");
-  }
-  template <class Launch>
-  std::uint64_t summed(Launch launch) {
-    check(cudaMemsetAsync(sum_, 0, sizeof *sum_, stream_), "sum");
-    launch();
-    check(cudaGetLastError(), "sum");
-    unsigned long long sum = 0;
-    check(cudaMemcpyAsync(&sum, sum_, sizeof sum, cudaMemcpyDeviceToHost, stream_), "sum");
-    sync("sum");
-    return sum;
+  void sync_all(const char* what) {
+    for (const auto& gpu : gpus_) on(gpu->ordinal).sync(what);
   }
 
   Facts facts_;
-  cudaStream_t stream_ = nullptr;
-  unsigned long long* sum_ = nullptr;
-  PassSums* pass_sums_ = nullptr;
-  Pinned<gpu::Stamps> stamps_;
-  std::unique_ptr<Buffer> scratch_;
-  std::uint64_t evict_words_ = 0;
-  std::uint64_t hash_key_ = 0;
+  std::vector<std::unique_ptr<Gpu>> gpus_;
   std::vector<std::unique_ptr<Buffer>> staging_;  // one a fill, grown as needed
-  std::unique_ptr<Nvml> nvml_;
-  std::uint64_t ecc_at_start_ = 0;
+  std::uint64_t hash_key_ = 0;
 };
 
-void CudaDevice::learn_facts() {
+void CudaDevice::open(int number) {
+  check(cudaInitDevice(number, cudaDeviceScheduleSpin | cudaDeviceMapHost, cudaInitDeviceFlagsAreValid),
+        "opening the GPU");
+  check(cudaSetDevice(number), "selecting the GPU");
   cudaDeviceProp prop{};
-  check(cudaGetDeviceProperties(&prop, 0), "device properties");
+  check(cudaGetDeviceProperties(&prop, number), "device properties");
+  gpus_.push_back(std::make_unique<Gpu>(number, prop));
+}
+
+// Each reaches the memory of each: a reference runs on one GPU over the tensors of all.
+void CudaDevice::connect() {
+  const int count = static_cast<int>(gpus_.size());
+  for (int from = 0; from < count; ++from) {
+    on(from);
+    for (int to = 0; to < count; ++to) {
+      int reaches = 1;
+      if (from == to) continue;
+      check(cudaDeviceCanAccessPeer(&reaches, from, to), "peer access");
+      if (reaches == 0)
+        throw DeviceFault("GPU " + std::to_string(from) + " cannot reach the memory of GPU " + std::to_string(to));
+      check(cudaDeviceEnablePeerAccess(to, 0), "peer access");
+    }
+  }
+}
+
+void CudaDevice::learn_facts() {
   int driver = 0, runtime = 0;
   check(cudaDriverGetVersion(&driver), "driver version");
   check(cudaRuntimeGetVersion(&runtime), "runtime version");
   facts_.kind = "cuda";
-  facts_.name = prop.name;
-  facts_.uuid = uuid_text(prop.uuid);
   facts_.runtime = "CUDA " + version_text(runtime);
   facts_.driver = "CUDA " + version_text(driver);
-  facts_.units = prop.multiProcessorCount;
-  facts_.memory_bytes = prop.totalGlobalMem;
-  facts_.l2_bytes = static_cast<std::uint64_t>(prop.l2CacheSize);
-  nvml_ = Nvml::open(facts_.uuid);
-  if (nvml_) {
-    facts_.driver = nvml_->driver_version();
-    facts_.clock_mhz_max = nvml_->clock_mhz_max(false).value_or(0);
-    facts_.memory_clock_mhz_max = nvml_->clock_mhz_max(true).value_or(0);
-    ecc_at_start_ = nvml_->read().ecc_uncorrected.value_or(0);
+  for (const auto& gpu : gpus_) {
+    cudaDeviceProp prop{};
+    check(cudaGetDeviceProperties(&prop, gpu->ordinal), "device properties");
+    if (gpu->ordinal > 0 && facts_.name != prop.name)
+      throw DeviceFault("GPUs of two models: " + facts_.name + " and " + prop.name);
+    facts_.name = prop.name;
+    facts_.uuid += (gpu->ordinal > 0 ? "," : "") + uuid_text(prop.uuid);
+    facts_.units = prop.multiProcessorCount;
+    facts_.memory_bytes = prop.totalGlobalMem;
+    facts_.l2_bytes = static_cast<std::uint64_t>(prop.l2CacheSize);
+  }
+  if (const auto& nvml = gpus_.front()->nvml) {
+    facts_.driver = nvml->driver_version();
+    facts_.clock_mhz_max = nvml->clock_mhz_max(false).value_or(0);
+    facts_.memory_clock_mhz_max = nvml->clock_mhz_max(true).value_or(0);
   }
   if (getentropy(&hash_key_, sizeof hash_key_) != 0) throw DeviceFault("no entropy");
 }
@@ -241,12 +315,14 @@ void CudaDevice::learn_facts() {
 // Loads every kernel and lets the clocks rise: neither may happen inside a window.
 void CudaDevice::warm_up() {
   canary();
-  const Region words{scratch_->region().data, 4096};
-  poison(words, 1);
-  unpoisoned(words, 1);
-  hash(words);
+  for (const auto& gpu : gpus_) {
+    const Region words{gpu->scratch->region().data, 4096, gpu->ordinal};
+    poison(words, 1);
+    unpoisoned(words, 1);
+    hash(words);
+    zero(words);
+  }
   quiesce();
-  zero(words);
 }
 
 // Inputs are made in private memory first and only copied inside the stretch: the shorter the stretch, the less a slice
@@ -257,74 +333,127 @@ void CudaDevice::stage(const RepetitionPlan& plan) {
   for (std::size_t i = 0; i < plan.fills.size(); ++i) {
     Fill fill = plan.fills[i];
     auto& buffer = staging_[i];
-    if (!buffer || buffer->region().bytes < fill.to.bytes) {
+    if (!buffer || buffer->region().bytes < fill.to.bytes || buffer->region().gpu != fill.to.gpu) {
       buffer.reset();
-      buffer = cuda_private(fill.to.bytes);
+      buffer = cuda_private(fill.to.bytes, fill.to.gpu);
     }
     for (Region& read : fill.reads)
       for (const auto& [from, staged] : moved)
         if (read.data == from) read.data = const_cast<std::byte*>(staged);
-    launch_fill(fill, plan.seed, buffer->region().data, scratch_->region().data, facts_.units, stream_);
+    const Gpu& gpu = on(fill.to.gpu);
+    launch_fill(fill, plan.seed, buffer->region().data, gpu.scratch->region().data, gpu.units, gpu.stream);
     moved.emplace_back(fill.to.data, buffer->region().data);
   }
-  sync("generating inputs");
+  sync_all("generating inputs");
 }
 
+// The longest that a GPU's second null kernel takes. The first GPU comes last, here and when the window opens and
+// closes: its stamps are the window's.
 double CudaDevice::quiesce() {
-  gpu::null_kernel<<<1, 32, 0, stream_>>>();
-  sync("quiescence");
-  const auto start = Clock::now();
-  gpu::quiet_kernel<<<1, 1, 0, stream_>>>(stamps_.get());
-  sync("quiescence");
-  return us_since(start);
+  for (const auto& gpu : gpus_) {
+    on(gpu->ordinal);
+    gpu::null_kernel<<<1, 32, 0, gpu->stream>>>();
+  }
+  sync_all("quiescence");
+  double longest_us = 0;
+  for (auto gpu = gpus_.rbegin(); gpu != gpus_.rend(); ++gpu) {
+    on((*gpu)->ordinal);
+    const auto start = Clock::now();
+    gpu::quiet_kernel<<<1, 1, 0, (*gpu)->stream>>>((*gpu)->stamps.get());
+    (*gpu)->sync("quiescence");
+    longest_us = std::max(longest_us, us_since(start));
+  }
+  return longest_us;
+}
+
+void CudaDevice::prepare_window(const RepetitionPlan& plan, const Gpu& gpu) {
+  for (std::size_t i = 0; i < plan.fills.size(); ++i) {
+    const Region& to = plan.fills[i].to;
+    if (to.gpu == gpu.ordinal) gpu.launch_copy(to.data, {staging_[i]->region().data, to.bytes, to.gpu});
+  }
+  for (const Region& region : plan.poisoned)
+    if (region.bytes && region.gpu == gpu.ordinal) gpu.launch_poison(region, plan.poison);
+  if (plan.evict)
+    gpu::evict_kernel<<<gpu.units * 8, gpu::kThreads, 0, gpu.stream>>>(
+        reinterpret_cast<const uint4*>(gpu.scratch->region().data), gpu.evict_words,
+        reinterpret_cast<std::uint32_t*>(gpu.sum));
 }
 
 void CudaDevice::open_window(const RepetitionPlan& plan, std::uint32_t* go) {
-  for (std::size_t i = 0; i < plan.fills.size(); ++i)
-    launch_copy(plan.fills[i].to.data, {staging_[i]->region().data, plan.fills[i].to.bytes});
-  for (const Region& region : plan.poisoned)
-    if (region.bytes) launch_poison(region, plan.poison);
-  if (plan.evict)
-    gpu::evict_kernel<<<facts_.units * 8, gpu::kThreads, 0, stream_>>>(
-        reinterpret_cast<const uint4*>(scratch_->region().data), evict_words_, reinterpret_cast<std::uint32_t*>(sum_));
-  gpu::open_kernel<<<1, 1, 0, stream_>>>(stamps_.get(), go, plan.epoch);
+  Gpu& first = *gpus_.front();
+  gpu::AllStamps all{};
+  for (const auto& gpu : gpus_) all.of[all.gpus++] = gpu->stamps.get();
+  for (auto gpu = gpus_.rbegin(); gpu != gpus_.rend(); ++gpu) {
+    prepare_window(plan, on((*gpu)->ordinal));
+    if (gpu->get() != &first) gpu::hold_kernel<<<1, 1, 0, (*gpu)->stream>>>((*gpu)->stamps.get(), all.of[0]);
+  }
+  if (gpus_.size() == 1)
+    gpu::open_kernel<<<1, 1, 0, first.stream>>>(all.of[0], go, plan.epoch);
+  else
+    gpu::open_first_kernel<<<1, 1, 0, first.stream>>>(all, go, plan.epoch);
   check(cudaGetLastError(), "opening the window");
 }
 
 void CudaDevice::close_window(const RepetitionPlan& plan, Repetition& result) {
-  if (plan.snapshots.size() > gpu::kRegionsMax) throw DeviceFault("too many outputs in one snapshot");
-  gpu::SnapshotPlan snapshot{};
+  std::vector<gpu::SnapshotPlan> snapshots(gpus_.size());
   for (const Copy& copy : plan.snapshots) {
+    gpu::SnapshotPlan& snapshot = snapshots[static_cast<std::size_t>(copy.from.gpu)];
+    if (snapshot.count == gpu::kRegionsMax) throw DeviceFault("too many outputs in one snapshot");
     snapshot.regions[snapshot.count++] = {copy.from.data, copy.to.data, copy.from.bytes, snapshot.chunks};
     snapshot.chunks += chunks_of(copy.from.bytes);
   }
-  snapshot.key = plan.order;
-  const int blocks =
-      static_cast<int>(std::clamp<std::uint64_t>(snapshot.chunks, 1, static_cast<std::uint64_t>(facts_.units) * 8));
-  const auto launched = Clock::now();
-  gpu::snapshot_kernel<<<blocks, gpu::kThreads, 0, stream_>>>(snapshot, stamps_.get(), sum_);
-  check(cudaGetLastError(), "snapshot");
-  while (stamps_->started == 0)
-    if (Clock::now() - launched > kSnapshotStart)
+  std::vector<Clock::time_point> launched(gpus_.size()), started(gpus_.size());
+  for (std::size_t g = gpus_.size(); g-- > 0;) {
+    const Gpu& gpu = on(static_cast<int>(g));
+    snapshots[g].key = plan.order;
+    const int blocks =
+        static_cast<int>(std::clamp<std::uint64_t>(snapshots[g].chunks, 1, static_cast<std::uint64_t>(gpu.units) * 8));
+    launched[g] = Clock::now();
+    gpu::snapshot_kernel<<<blocks, gpu::kThreads, 0, gpu.stream>>>(snapshots[g], gpus_[g]->stamps.get(), gpu.sum);
+    check(cudaGetLastError(), "snapshot");
+  }
+  for (std::size_t waiting = gpus_.size(); waiting > 0;) {
+    for (std::size_t g = 0; g < gpus_.size(); ++g) {
+      if (started[g] != Clock::time_point() || gpus_[g]->stamps->started == 0) continue;
+      started[g] = Clock::now();
+      --waiting;
+    }
+    if (Clock::now() - launched.front() > kSnapshotStart)
       throw DeviceFault("the snapshot kernel does not start: the GPU hangs");
-  result.start_us = us_since(launched);
-  sync("snapshot");
+  }
+  sync_all("snapshot");
+  const Gpu& first = on(0);
   unsigned long long b = 0;
-  check(cudaMemcpyAsync(&b, sum_, sizeof b, cudaMemcpyDeviceToHost, stream_), "stamp B");
-  sync("stamp B");
-  result.window_us = (static_cast<double>(b) - static_cast<double>(stamps_->a)) * 1e-3;
-  result.stretch_us = (static_cast<double>(stamps_->a) - static_cast<double>(stamps_->quiet)) * 1e-3;
+  check(cudaMemcpyAsync(&b, first.sum, sizeof b, cudaMemcpyDeviceToHost, first.stream), "stamp B");
+  first.sync("stamp B");
+  gpu::Stamps& stamps = *gpus_.front()->stamps.get();
+  // Closed when the last GPU's snapshot starts: whoever works on another GPU for longer has a longer window.
+  const auto last = *std::max_element(started.begin(), started.end());
+  const double later_us = std::chrono::duration<double, std::micro>(last - started.front()).count();
+  result.window_us = (static_cast<double>(b) - static_cast<double>(stamps.a)) * 1e-3 + later_us;
+  for (std::size_t g = 0; g < gpus_.size(); ++g) {
+    const gpu::Stamps& own = *gpus_[g]->stamps.get();
+    result.stretch_us =
+        std::max(result.stretch_us, (static_cast<double>(own.a) - static_cast<double>(own.quiet)) * 1e-3);
+    result.start_us =
+        std::max(result.start_us, std::chrono::duration<double, std::micro>(started[g] - launched[g]).count());
+  }
 }
 
 Repetition CudaDevice::repeat(const RepetitionPlan& plan, Peer& peer) {
   Repetition result;
   stage(plan);
+  on(0);
   const RegisteredPage page(peer.go_word());
-  check(cudaCtxResetPersistingL2Cache(), "resetting L2 set-aside");
-  check(cudaMemsetAsync(sum_, 0xff, sizeof *sum_, stream_), "stamp B");
-  stamps_->quiet = 0;
-  stamps_->a = 0;
-  stamps_->started = 0;
+  for (const auto& gpu : gpus_) {
+    on(gpu->ordinal);
+    check(cudaCtxResetPersistingL2Cache(), "resetting L2 set-aside");
+    check(cudaMemsetAsync(gpu->sum, 0xff, sizeof *gpu->sum, gpu->stream), "stamp B");
+    gpu->stamps->quiet = 0;
+    gpu->stamps->ready = 0;
+    gpu->stamps->a = 0;
+    gpu->stamps->started = 0;
+  }
   result.quiescence_us = quiesce();
   open_window(plan, page.word());
   peer.wake();
@@ -333,8 +462,9 @@ Repetition CudaDevice::repeat(const RepetitionPlan& plan, Peer& peer) {
     close_window(plan, result);
     result.worker_us = peer.worker_us();
   } else {
-    sync("a window that did not close");
+    sync_all("a window that did not close");
   }
+  on(0);  // whose page it is
   return result;
 }
 
@@ -355,53 +485,65 @@ void* scratch_of(void* context, unsigned long long bytes) {
 
 void CudaDevice::run_reference(Reference* reference, const void* args) {
   std::vector<void*> blocks;
-  kbench_exec exec{&blocks, nullptr, scratch_of, stream_};
+  const Gpu& gpu = on(0);
+  kbench_exec exec{&blocks, nullptr, scratch_of, gpu.stream};
   const int rc = reference(args, &exec);
-  const cudaError_t done = cudaStreamSynchronize(stream_);
+  const cudaError_t done = cudaStreamSynchronize(gpu.stream);
   for (void* block : blocks) cudaFree(block);
   if (rc != 0) throw DeviceFault("the reference returned " + std::to_string(rc));
   check(done, "the reference");
 }
 
-double CudaDevice::canary() {
+double CudaDevice::canary_on(const Gpu& gpu) {
   cudaEvent_t begin = nullptr, end = nullptr;
   check(cudaEventCreate(&begin), "canary");
   check(cudaEventCreate(&end), "canary");
-  std::byte* base = scratch_->region().data;
-  check(cudaEventRecord(begin, stream_), "canary");
-  gpu::canary_kernel<<<facts_.units * 8, gpu::kThreads, 0, stream_>>>(reinterpret_cast<float*>(sum_),
+  std::byte* base = gpu.scratch->region().data;
+  check(cudaEventRecord(begin, gpu.stream), "canary");
+  gpu::canary_kernel<<<gpu.units * 8, gpu::kThreads, 0, gpu.stream>>>(reinterpret_cast<float*>(gpu.sum),
                                                                       kCanaryRounds / 100);
-  launch_copy(base + kCanaryBytes / 2, {base, kCanaryBytes / 2});
-  check(cudaEventRecord(end, stream_), "canary");
-  sync("canary");
+  gpu.launch_copy(base + kCanaryBytes / 2, {base, kCanaryBytes / 2, gpu.ordinal});
+  check(cudaEventRecord(end, gpu.stream), "canary");
+  gpu.sync("canary");
   float ms = 0;
   check(cudaEventElapsedTime(&ms, begin, end), "canary");
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
-  return ms * 1e3;
+  return static_cast<double>(ms) * 1e3;
+}
+
+double CudaDevice::canary() {
+  double slowest = 0;
+  for (const auto& gpu : gpus_) slowest = std::max(slowest, canary_on(on(gpu->ordinal)));
+  return slowest;
 }
 
 std::vector<std::string> CudaDevice::complaints() {
-  if (!nvml_) return {};
-  const GpuReading reading = nvml_->read();
-  auto found = slowdown_names(reading.reasons.value_or(0));
-  if (reading.compute_processes.value_or(0) > 1)
-    found.push_back("foreign process: " + std::to_string(*reading.compute_processes - 1) +
-                    " besides the verifier on the GPU");
-  if (reading.ecc_uncorrected.value_or(0) > ecc_at_start_)
-    found.push_back("ecc: uncorrected errors rose during the grading");
-  return found;
+  std::vector<std::string> all;
+  for (const auto& gpu : gpus_) {
+    if (!gpu->nvml) continue;
+    const GpuReading reading = gpu->nvml->read();
+    auto found = slowdown_names(reading.reasons.value_or(0));
+    if (reading.compute_processes.value_or(0) > 1)
+      found.push_back("foreign process: " + std::to_string(*reading.compute_processes - 1) +
+                      " besides the verifier on the GPU");
+    if (reading.ecc_uncorrected.value_or(0) > gpu->ecc_at_start)
+      found.push_back("ecc: uncorrected errors rose during the grading");
+    for (std::string& text : found)
+      all.push_back(gpus_.size() == 1 ? text : text + ", GPU " + std::to_string(gpu->ordinal));
+  }
+  return all;
 }
 
 }  // namespace
 
-std::unique_ptr<Device> open_cuda_device() {
+std::unique_ptr<Device> open_cuda_device(int gpus) {
   // Before the first CUDA call: no MPS daemon of anybody's, no JIT cache that somebody wrote, no lazy loading inside a
   // window.
   setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/kbench-mps", 1);
   setenv("CUDA_CACHE_DISABLE", "1", 1);
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-  return std::make_unique<CudaDevice>();
+  return std::make_unique<CudaDevice>(gpus);
 }
 
 }  // namespace kbench::verify

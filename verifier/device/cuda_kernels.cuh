@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "verifier/device/kernels.h"
+#include "verifier/problem/problem.h"
 
 namespace kbench::verify::gpu {
 
@@ -14,10 +15,17 @@ inline constexpr int kRegionsMax = 64;  // outputs of one snapshot
 
 // Every launch of the verifier writes its times here. Pinned host memory, so that the host can watch a kernel start
 // without a call into the driver.
-struct Stamps {
+struct Stamps {                         // one a GPU, each of its own clock: those of two GPUs are never compared
   volatile unsigned long long quiet;    // end of the second null kernel
-  volatile unsigned long long a;        // window opens
+  volatile unsigned long long ready;    // all is filled, poisoned and evicted
+  volatile unsigned long long a;        // window opens; on a GPU but the first: it lets go, right after that
   volatile unsigned long long started;  // the snapshot's block 0 runs
+};
+
+inline constexpr unsigned long long kHoldNs = 5'000'000'000;  // then a GPU lets go whatever the others do
+struct AllStamps {
+  Stamps* of[kGpusMax];
+  int gpus;
 };
 
 __device__ inline unsigned long long now_ns() {
@@ -43,6 +51,30 @@ __global__ void open_kernel(Stamps* stamps, volatile std::uint32_t* go, std::uin
   stamps->a = now_ns();
   __threadfence_system();
   *go = epoch;
+  __threadfence_system();
+}
+
+// Of several GPUs, the first waits until all are ready, then opens the window as above; the others stay occupied until
+// it has. So none of them has room for a worker's kernel between its own preparations and A.
+__global__ void open_first_kernel(const AllStamps all, volatile std::uint32_t* go, std::uint32_t epoch) {
+  const unsigned long long start = now_ns();
+  all.of[0]->ready = start;
+  for (int gpu = 1; gpu < all.gpus; ++gpu)
+    while (all.of[gpu]->ready == 0 && now_ns() - start < kHoldNs) {
+    }
+  all.of[0]->a = now_ns();
+  __threadfence_system();
+  *go = epoch;
+  __threadfence_system();
+}
+
+__global__ void hold_kernel(Stamps* mine, const Stamps* first) {
+  const unsigned long long start = now_ns();
+  mine->ready = start;
+  __threadfence_system();
+  while (first->a == 0 && now_ns() - start < kHoldNs) {
+  }
+  mine->a = now_ns();
   __threadfence_system();
 }
 

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <vector>
+
 #include "verifier/device/cuda_check.h"
 #include "verifier/device/kernels.h"
 
@@ -10,12 +12,15 @@ namespace {
 
 class Private : public Buffer {
  public:
-  explicit Private(std::uint64_t bytes) {
+  Private(std::uint64_t bytes, int gpu) {
     region_.bytes = bytes;
+    region_.gpu = gpu;
+    check(cudaSetDevice(gpu), "selecting the GPU");
     check(cudaMalloc(reinterpret_cast<void**>(&region_.data), bytes ? bytes : 1), "private device memory");
   }
   ~Private() override {
     // Scrubbed first: freed pages must never show another process what was here, whatever the driver promises.
+    cudaSetDevice(region_.gpu);
     cudaMemset(region_.data, 0, region_.bytes);
     cudaDeviceSynchronize();
     cudaFree(region_.data);
@@ -32,11 +37,12 @@ std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) { return (valu
 
 class Shared : public SharedBuffer {
  public:
-  Shared(std::uint64_t bytes, int ordinal) : bytes_(bytes) {
+  Shared(std::uint64_t bytes, int gpu, int gpus) : bytes_(bytes), gpu_(gpu) {
+    check(cudaSetDevice(gpu), "selecting the GPU");
     const Driver& driver = Driver::get();
     CUmemAllocationProp prop{};
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
+    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu};
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     std::size_t unit = 0;
     driver.check(driver.granularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), "granularity");
@@ -45,13 +51,14 @@ class Shared : public SharedBuffer {
     mapped_ = rounded_up(kGuardBytes + rounded_up(bytes, kWordBytes) + kGuardBytes, unit);
     driver.check(driver.mem_create(&handle_, mapped_, &prop, 0), "shared device memory");
     try {
-      map(ordinal);
+      map(gpus);
     } catch (...) {
       release();
       throw;
     }
   }
   ~Shared() override {
+    cudaSetDevice(gpu_);
     cudaMemset(base_, 0, mapped_);
     cudaDeviceSynchronize();
     release();
@@ -59,28 +66,28 @@ class Shared : public SharedBuffer {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  Region tensor() const override { return {base_ + kGuardBytes, bytes_}; }
-  Region front_guard() const override { return {base_, kGuardBytes}; }
+  Region tensor() const override { return {base_ + kGuardBytes, bytes_, gpu_}; }
+  Region front_guard() const override { return {base_, kGuardBytes, gpu_}; }
   Region back_guard() const override {
     const std::uint64_t start = kGuardBytes + rounded_up(bytes_, kWordBytes);
-    return {base_ + start, mapped_ - start};
+    return {base_ + start, mapped_ - start, gpu_};
   }
   int fd() const override { return fd_; }
   std::uint64_t mapped_bytes() const override { return mapped_; }
   std::uint64_t tensor_offset() const override { return kGuardBytes; }
 
  private:
-  void map(int ordinal) {
+  void map(int gpus) {
     const Driver& driver = Driver::get();
     CUdeviceptr address = 0;
     driver.check(driver.address_reserve(&address, mapped_, 0, 0, 0), "address range");
     base_ = reinterpret_cast<std::byte*>(address);
     driver.check(driver.mem_map(address, mapped_, 0, handle_, 0), "map shared memory");
     is_mapped_ = true;
-    CUmemAccessDesc access{};
-    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    driver.check(driver.set_access(address, mapped_, &access, 1), "access to shared memory");
+    std::vector<CUmemAccessDesc> access(static_cast<std::size_t>(gpus));
+    for (int gpu = 0; gpu < gpus; ++gpu)
+      access[static_cast<std::size_t>(gpu)] = {{CU_MEM_LOCATION_TYPE_DEVICE, gpu}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    driver.check(driver.set_access(address, mapped_, access.data(), access.size()), "access to shared memory");
     driver.check(driver.export_handle(&fd_, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
                  "export of shared memory");
   }
@@ -93,6 +100,7 @@ class Shared : public SharedBuffer {
   }
 
   std::uint64_t bytes_, mapped_ = 0;
+  int gpu_;
   CUmemGenericAllocationHandle handle_ = 0;
   std::byte* base_ = nullptr;
   bool is_mapped_ = false;
@@ -101,9 +109,9 @@ class Shared : public SharedBuffer {
 
 }  // namespace
 
-std::unique_ptr<Buffer> cuda_private(std::uint64_t bytes) { return std::make_unique<Private>(bytes); }
-std::unique_ptr<SharedBuffer> cuda_shared(std::uint64_t bytes, int ordinal) {
-  return std::make_unique<Shared>(bytes, ordinal);
+std::unique_ptr<Buffer> cuda_private(std::uint64_t bytes, int gpu) { return std::make_unique<Private>(bytes, gpu); }
+std::unique_ptr<SharedBuffer> cuda_shared(std::uint64_t bytes, int gpu, int gpus) {
+  return std::make_unique<Shared>(bytes, gpu, gpus);
 }
 
 }  // namespace kbench::verify

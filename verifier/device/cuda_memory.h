@@ -7,7 +7,8 @@
 
 namespace kbench::verify {
 
-std::unique_ptr<Buffer> cuda_private(std::uint64_t bytes);
-std::unique_ptr<SharedBuffer> cuda_shared(std::uint64_t bytes, int ordinal);
+// On one of `gpus` GPUs, reached from all of them (private memory: where peer access is enabled).
+std::unique_ptr<Buffer> cuda_private(std::uint64_t bytes, int gpu);
+std::unique_ptr<SharedBuffer> cuda_shared(std::uint64_t bytes, int gpu, int gpus);
 
 }  // namespace kbench::verify

@@ -1,6 +1,7 @@
 // What differs between the cpu and the cuda device: memory, the verifier's own kernels, and the trusted window.
 //
-// One device, one thread: the verifier's main thread. Every call either does all it says or throws DeviceFault, which
+// A device may have several GPUs (the cpu device: as many, all of one memory), numbered from 0. One device, one thread:
+// the verifier's main thread. Every call either does all it says or throws DeviceFault, which
 // is an infrastructure fault unless the caller knows that the worker caused it (the worker's faults arrive through
 // Peer).
 #pragma once
@@ -29,9 +30,10 @@ struct OutOfDeviceMemory : DeviceFault {
 };
 
 struct Region {
-  std::byte* data = nullptr;
+  std::byte* data = nullptr;  // an address of the device, valid on all of its GPUs
   std::uint64_t bytes = 0;
-};  // device addresses
+  int gpu = 0;  // whose memory it is: that one works on it
+};
 
 // Memory only the verifier maps. Scrubbed (zeroed) before it is freed.
 class Buffer {
@@ -65,6 +67,7 @@ struct Facts {                  // recorded with every result
 };
 
 // Bounds on the evidence of a window; what breaks one makes the repetition count as infinitely slow.
+// Of several GPUs each is held to them.
 struct Bounds {
   double quiescence_us_max;    // second null kernel
   double stretch_ratio_max;    // quiescence to A, over its calibrated length
@@ -97,7 +100,8 @@ enum class Ended : std::uint8_t { done, refused, died, timed_out };  // refused:
 
 struct Repetition {
   Ended ended = Ended::died;
-  double window_us = 0;      // B - A; the overhead is not yet subtracted
+  double window_us = 0;  // B - A; the overhead is not yet subtracted
+  // Of several GPUs the worst of each.
   double quiescence_us = 0;  // 0 on a device that stops the worker instead
   double stretch_us = 0;     // quiescence to A
   double start_us = 0;       // launch of the snapshot to its start on the device
@@ -138,13 +142,14 @@ class Device {
   virtual ~Device() = default;
   virtual const Facts& facts() const = 0;
   virtual Bounds bounds() const = 0;
+  // Of several GPUs: what the one with the least has, times their number.
   virtual std::uint64_t free_bytes() = 0;
   // Whether work here is kernels, which a worker can be asked to count (Setup::observed): else a rule on their number
   // does not apply.
   virtual bool has_kernels() const = 0;
 
-  virtual std::unique_ptr<Buffer> allocate(std::uint64_t bytes) = 0;
-  virtual std::unique_ptr<SharedBuffer> allocate_shared(std::uint64_t bytes) = 0;
+  virtual std::unique_ptr<Buffer> allocate(std::uint64_t bytes, int gpu = 0) = 0;
+  virtual std::unique_ptr<SharedBuffer> allocate_shared(std::uint64_t bytes, int gpu = 0) = 0;
   virtual void read(std::byte* to, Region from) = 0;
   virtual void write(Region to, const std::byte* from) = 0;
   virtual void zero(Region region) = 0;
@@ -159,7 +164,8 @@ class Device {
 
   virtual Repetition repeat(const RepetitionPlan& plan, Peer& peer) = 0;
 
-  // Runs a reference's entry point on this device and waits for it. Throws DeviceFault on a non-zero return.
+  // Runs a reference's entry point on this device (of several GPUs on the first, which reaches the others' memory) and
+  // waits for it. Throws DeviceFault on a non-zero return.
   using Reference = int(const void* args, kbench_exec* exec);
   virtual void run_reference(Reference* reference, const void* args) = 0;
 
@@ -173,8 +179,10 @@ class Device {
 // tests of other things, whose gradings then take a tenth of the time on a host with a large cache.
 inline constexpr std::uint64_t kEvictBytesMax = 1ULL << 30;
 
+// Counts for as many GPUs as it is asked to be.
 std::unique_ptr<Device> open_cpu_device(std::uint64_t evict_bytes_max = kEvictBytesMax);
-// Absent in builds without CUDA (then throws DeviceFault saying so).
-std::unique_ptr<Device> open_cuda_device();
+// Of exactly the GPUs that are visible: throws DeviceFault when they are not as many as asked for, or cannot reach one
+// another's memory. Absent in builds without CUDA (then throws DeviceFault saying so).
+std::unique_ptr<Device> open_cuda_device(int gpus = 1);
 
 }  // namespace kbench::verify

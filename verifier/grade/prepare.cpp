@@ -138,7 +138,7 @@ void load_task(Session& session) {
   if (::geteuid() != 0)
     throw GradeFault("worker", "the verifier must be root: it runs submissions under uids of their own");
   require_reach(session);
-  session.problem = load_problem(session.options.tests + "/task.json");
+  session.problem = spread(load_problem(session.options.tests + "/task.json"));
   session.scratch =
       std::make_unique<ScratchFolder>(session.options.scratch.empty() ? private_parent() : session.options.scratch);
   session.measure_seconds_left = session.options.deadlines.measure;
@@ -149,7 +149,7 @@ void open_device(Session& session) {
   const std::string& asked = session.options.device;
   if (asked != "cpu") {
     try {
-      session.device = verify::open_cuda_device();
+      session.device = verify::open_cuda_device(session.problem.gpus);
     } catch (const verify::DeviceFault&) {
       if (asked != "auto") throw;
     }
@@ -237,9 +237,9 @@ void draw_plans(Session& session) {
   session.pool.extras.resize(shapes);
   for (std::size_t s = 0; s < shapes; ++s) {
     const int sets = s < session.graded ? session.compared[s] : 1;
-    for (int i = 0; i < sets; ++i) session.pool.sets[s].push_back(work.make_snapshot(work.output_bytes(s)));
+    for (int i = 0; i < sets; ++i) session.pool.sets[s].push_back(work.make_snapshot(s));
     for (int i = 0; i < (s < session.graded && sets < measure::kRepetitions ? 2 : 0); ++i) {
-      session.pool.extras[s].push_back(work.make_snapshot(work.output_bytes(s)));
+      session.pool.extras[s].push_back(work.make_snapshot(s));
     }
   }
   for (int run = 0; run < measure::kWorkerRuns + kSpareRuns; ++run) {

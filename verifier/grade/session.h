@@ -76,7 +76,7 @@ struct Session {
   explicit Session(const Options& asked) : options(asked) {}
 
   const Options& options;
-  Problem problem;
+  Problem problem;  // spread over its GPUs
   std::unique_ptr<report::Reporter> reporter;
   std::unique_ptr<verify::Device> device;
   std::unique_ptr<Workspace> workspace;

@@ -107,7 +107,8 @@ RunningWorker::RunningWorker(const Session& session, uid_t uid, Host host, const
     : uid_(uid) {
   const std::string home = process::make_folder(uid);
   lay_out_under(uid, home + "/submission", files);
-  if (host == Host::python) process::write_file(uid, home + "/task.json", to_json(session.problem));
+  if (host == Host::python)
+    process::write_file(uid, home + "/task.json", read_file(session.options.tests + "/task.json"));
   process_ = process::WorkerProcess::start(command_of(session, uid, host, home, program), setup,
                                            session.workspace->descriptors());
 }

@@ -55,9 +55,9 @@ Workspace::Workspace(verify::Device& device, const Problem& problem, std::vector
       std::uint64_t largest = 0;
       for (std::size_t s = 0; s < shapes_.size(); ++s) largest = std::max(largest, bytes(s, t));
       if (largest == 0) throw GradeFault("task", "tensor " + problem.tensors[t].name + " is empty");
-      shared_.push_back(device.allocate_shared(largest));
-      private_.push_back(device.allocate(largest));
-      initial_.push_back(problem.tensors[t].role == Role::inout ? device.allocate(largest) : nullptr);
+      shared_.push_back(device.allocate_shared(largest, gpu_of(t)));
+      private_.push_back(device.allocate(largest, gpu_of(t)));
+      initial_.push_back(problem.tensors[t].role == Role::inout ? device.allocate(largest, gpu_of(t)) : nullptr);
       if (problem.tensors[t].role != Role::input) outputs_.push_back(t);
     }
   } catch (const verify::OutOfDeviceMemory& fault) {
@@ -75,34 +75,42 @@ std::uint64_t Workspace::output_bytes(std::size_t shape) const {
   return sum;
 }
 
-Snapshot Workspace::make_snapshot(std::uint64_t bytes) const {
+Snapshot Workspace::make_snapshot(std::size_t shape) const {
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(problem_.gpus));
+  for (const std::size_t t : outputs_) sizes[static_cast<std::size_t>(gpu_of(t))] += aligned(bytes(shape, t));
   try {
-    return {device_.allocate(bytes)};
+    Snapshot snapshot;
+    for (std::size_t gpu = 0; gpu < sizes.size(); ++gpu)
+      snapshot.memory.push_back(device_.allocate(sizes[gpu], static_cast<int>(gpu)));
+    return snapshot;
   } catch (const verify::OutOfDeviceMemory& fault) {
     throw GradeFault("memory", std::string("no room for a snapshot: ") + fault.what());
   }
 }
 
 Region Workspace::shared(std::size_t shape, std::size_t tensor) const {
-  return {shared_[tensor]->tensor().data, bytes(shape, tensor)};
+  return {shared_[tensor]->tensor().data, bytes(shape, tensor), gpu_of(tensor)};
 }
 Region Workspace::expected(std::size_t shape, std::size_t tensor) const {
-  return {private_[tensor]->region().data, bytes(shape, tensor)};
+  return {private_[tensor]->region().data, bytes(shape, tensor), gpu_of(tensor)};
 }
 Region Workspace::initial(std::size_t shape, std::size_t tensor) const {
-  return initial_[tensor] ? Region{initial_[tensor]->region().data, bytes(shape, tensor)} : Region{};
+  return initial_[tensor] ? Region{initial_[tensor]->region().data, bytes(shape, tensor), gpu_of(tensor)} : Region{};
 }
 
 Region Workspace::got(std::size_t shape, const Snapshot& snapshot, std::size_t output) const {
+  const int gpu = gpu_of(outputs_[output]);
   std::uint64_t offset = 0;
-  for (std::size_t i = 0; i < output; ++i) offset += aligned(bytes(shape, outputs_[i]));
-  return {snapshot.memory->region().data + offset, bytes(shape, outputs_[output])};
+  for (std::size_t i = 0; i < output; ++i)
+    if (gpu_of(outputs_[i]) == gpu) offset += aligned(bytes(shape, outputs_[i]));
+  return {snapshot.memory[static_cast<std::size_t>(gpu)]->region().data + offset, bytes(shape, outputs_[output]), gpu};
 }
 
 Region Workspace::edge(std::size_t shape, std::size_t tensor) const {
   const Region whole = shared_[tensor]->tensor();
   const std::uint64_t from = aligned(bytes(shape, tensor), 8);  // a region starts at a multiple of 8
-  return from < whole.bytes ? Region{whole.data + from, std::min(kEdgeGuardBytes, whole.bytes - from)} : Region{};
+  if (from >= whole.bytes) return {};
+  return {whole.data + from, std::min(kEdgeGuardBytes, whole.bytes - from), whole.gpu};
 }
 
 std::vector<Region> Workspace::guards(std::size_t shape) const {
@@ -122,7 +130,7 @@ std::vector<verify::Fill> Workspace::fills(std::size_t shape, bool to_shared) co
     const inputs::Compiled& compiled = programs_[shape][i];
     verify::Fill fill{compiled.program, {}, region(order_[i])};
     for (const std::string& name : compiled.reads) {
-      const Tensor* tensor = problem_.find(name);
+      const Tensor* tensor = problem_.find(name, gpu_of(order_[i]));
       if (tensor == nullptr) throw GradeFault("task", "a generator reads " + name + ", which is no tensor");
       fill.reads.push_back(region(static_cast<std::size_t>(tensor - problem_.tensors.data())));
     }
@@ -190,6 +198,7 @@ protocol::Setup Workspace::bare_setup() const {
   setup.magic = protocol::kMagic;
   setup.version = protocol::kVersion;
   setup.device = device_.facts().kind == "cuda" ? 1 : 0;
+  setup.gpus = static_cast<std::uint32_t>(problem_.gpus);
   setup.tensor_count = static_cast<std::uint32_t>(shared_.size());
   for (std::size_t t = 0; t < shared_.size(); ++t)
     setup.tensors[t] = {shared_[t]->mapped_bytes(), shared_[t]->tensor_offset()};
@@ -222,11 +231,14 @@ protocol::Setup Workspace::setup() const {
 protocol::Setup Workspace::trusted_setup(Trusted variant, std::size_t shapes) const {
   protocol::Setup setup = bare_setup();
   for (std::size_t s = 0; s < shapes; ++s) {
-    std::vector<std::uint64_t> head = {static_cast<std::uint64_t>(variant), outputs_.size()}, pointers;
+    std::vector<std::uint64_t> head = {static_cast<std::uint64_t>(variant), static_cast<std::uint64_t>(problem_.gpus),
+                                       outputs_.size()},
+                               pointers;
     for (const std::size_t t : outputs_) {
       head.push_back(bytes(s, t));
       pointers.push_back(t);
     }
+    for (const std::size_t t : outputs_) head.push_back(static_cast<std::uint64_t>(gpu_of(t)));
     put_shape(setup.shapes[s], head, pointers);
   }
   setup.shape_count = static_cast<std::uint32_t>(shapes);

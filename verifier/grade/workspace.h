@@ -15,23 +15,23 @@ namespace kbench::grade {
 
 // Private memory for one set of outputs, of any shape up to the size it was made for.
 struct Snapshot {
-  std::unique_ptr<verify::Buffer> memory;
+  std::vector<std::unique_ptr<verify::Buffer>> memory;  // one a GPU
 };
 
 enum class Trusted : std::uint8_t { empty = 0, writing = 1 };  // the calibrating worker's variants; see grade/trusted.h
 
 class Workspace {
  public:
-  // One shared and one private buffer a tensor, large enough for every shape; in-out tensors have a second private one
-  // for their content before the call. Throws GradeFault("memory") when they do not fit, GradeFault("task") for
-  // generators that do not compile.
+  // `problem` is spread over its GPUs and outlives it. One shared and one private buffer a tensor, large enough for
+  // every shape; in-out tensors have a second private one for their content before the call. Throws
+  // GradeFault("memory") when they do not fit, GradeFault("task") for generators that do not compile.
   Workspace(verify::Device& device, const Problem& problem, std::vector<Shape> shapes);
 
   const std::vector<Shape>& shapes() const { return shapes_; }
   // Indexes of what a call leaves: outputs and in-out tensors.
   const std::vector<std::size_t>& outputs() const { return outputs_; }
-  std::uint64_t output_bytes(std::size_t shape) const;  // of one snapshot
-  Snapshot make_snapshot(std::uint64_t bytes) const;
+  std::uint64_t output_bytes(std::size_t shape) const;  // of one snapshot, on all GPUs
+  Snapshot make_snapshot(std::size_t shape) const;
 
   // The plan of one call. Without a snapshot nothing is kept (prepare).
   verify::RepetitionPlan plan(std::size_t shape, const measure::Keys& keys, const Snapshot* snapshot) const;
@@ -54,6 +54,7 @@ class Workspace {
 
  private:
   std::uint64_t bytes(std::size_t shape, std::size_t tensor) const;
+  int gpu_of(std::size_t tensor) const { return problem_.tensors[tensor].gpu; }
   verify::Region shared(std::size_t shape, std::size_t tensor) const;
   verify::Region edge(std::size_t shape, std::size_t tensor) const;
   std::vector<verify::Fill> fills(std::size_t shape, bool to_shared) const;

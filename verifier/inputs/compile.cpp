@@ -41,7 +41,9 @@ Emitter::Emitter(const Problem& problem, const Tensor& tensor, const Dims& dims,
     : problem_(problem), tensor_(tensor), dims_(dims), text_(text) {
   Program& program = result_.program;
   program.dtype = tensor.dtype;
-  program.tensor = static_cast<std::uint32_t>(&tensor - problem.tensors.data());
+  // What is the same on all GPUs is drawn as on the first.
+  const Tensor* drawn = tensor.placement == Placement::replicated ? problem.find(tensor.name) : &tensor;
+  program.tensor = static_cast<std::uint32_t>(drawn - problem.tensors.data());
   if (tensor.shape.size() > kRankMax) throw BadGenerator("more than " + std::to_string(kRankMax) + " indices");
   for (const std::string& extent : tensor.shape) program.shape[program.rank++] = evaluate(extent, dims);
   if (program.rank == 0) program.shape[program.rank++] = 1;
@@ -168,7 +170,7 @@ void Emitter::emit_pages(const Node& node) {
       at(node, 0).text == "diff" && at(node, 0).kind == Node::Kind::call && at(node, 0).arguments.size() == 1;
   const Node& source = offsets ? at(at(node, 0), 0) : at(node, 0);
   const Tensor* lengths =
-      source.kind == Node::Kind::read && source.arguments.empty() ? problem_.find(source.text) : nullptr;
+      source.kind == Node::Kind::read && source.arguments.empty() ? problem_.find(source.text, tensor_.gpu) : nullptr;
   if (lengths == nullptr || lengths->shape.size() != 1) refuse("pages are of $lengths or diff($offsets)", node);
   const Program& program = result_.program;
   const std::int64_t entries = program.shape[program.rank - 1], sequences = program.rank == 1 ? 1 : program.shape[0];
@@ -339,7 +341,7 @@ void Emitter::emit_add_at(const Node& post) {
   if (which.kind == Node::Kind::call && which.text == "subset" && which.arguments.size() == 2) {
     condition = "perm(" + std::to_string(need_count(at(which, 1))) + ")@row along last < " +
                 std::to_string(need_count(at(which, 0)));
-  } else if (const Tensor* ids = which.kind == Node::Kind::read ? problem_.find(which.text) : nullptr) {
+  } else if (const Tensor* ids = which.kind == Node::Kind::read ? problem_.find(which.text, tensor_.gpu) : nullptr) {
     std::vector<std::string> leading;
     for (int axis = 0; axis + 1 < result_.program.rank; ++axis) leading.push_back(index_name(axis));
     if (ids->shape.size() == leading.size()) {
@@ -403,7 +405,7 @@ std::vector<std::size_t> order(const Problem& problem) {
     if (marks[i] == Mark::open) throw BadGenerator("tensor '" + tensor.name + "': its generator depends on itself");
     marks[i] = Mark::open;
     for (const std::string& name : tensors_read(parse(tensor.gen))) {
-      const Tensor* read = problem.find(name);
+      const Tensor* read = problem.find(name, tensor.gpu);
       if (read == nullptr) throw BadGenerator("tensor '" + tensor.name + "': no tensor '" + name + "'");
       visit(static_cast<std::size_t>(read - problem.tensors.data()));
     }

@@ -200,7 +200,7 @@ void Emitter::emit_name(const Node& node) {
 }
 
 void Emitter::emit_read(const Node& node) {
-  const Tensor* source = problem_.find(node.text);
+  const Tensor* source = problem_.find(node.text, tensor_.gpu);
   if (source == nullptr) refuse("no tensor '" + node.text + "'", node);
   std::vector<std::int64_t> shape;
   for (const std::string& extent : source->shape) shape.push_back(evaluate(extent, dims_));
@@ -224,10 +224,12 @@ void Emitter::emit_read(const Node& node) {
 
 // Replaces the top by what `op` makes of it and the tensor that `node` names.
 void Emitter::put_read(Op op, const Node& node) {
-  const Tensor* source = problem_.find(node.text);
+  const Tensor* source = problem_.find(node.text, tensor_.gpu);
   if (source == nullptr) refuse("no tensor '" + node.text + "'", node);
   if (source->role == Role::output) refuse("'" + node.text + "' is an output", node);
   if (source->name == tensor_.name) refuse("a tensor cannot read itself", node);
+  if (tensor_.placement == Placement::replicated && source->placement == Placement::shard)
+    refuse("'" + node.text + "' is another on each GPU, and this tensor the same on all", node);
   auto& reads = result_.reads;
   const auto known = std::find(reads.begin(), reads.end(), node.text);
   const int number = static_cast<int>(known - reads.begin());
@@ -247,7 +249,7 @@ void Emitter::put_read(Op op, const Node& node) {
 void Emitter::emit_segment(const Node& node) {
   need_arguments(node, 1, 2);
   const Node& offsets = at(node, 0);
-  const Tensor* source = offsets.kind == Node::Kind::read ? problem_.find(offsets.text) : nullptr;
+  const Tensor* source = offsets.kind == Node::Kind::read ? problem_.find(offsets.text, tensor_.gpu) : nullptr;
   if (source == nullptr || source->shape.size() != offsets.arguments.size() + 1)
     refuse("segment is of $offsets, all its indices but the last given", node);
   put(Op::push, 1);

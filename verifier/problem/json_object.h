@@ -12,6 +12,7 @@ namespace kbench {
 // The words of task.json, in the order of their enums.
 inline constexpr std::string_view kMetricNames[] = {"TFLOP/s", "GB/s"};
 inline constexpr std::string_view kRoleNames[] = {"input", "output", "inout"};
+inline constexpr std::string_view kPlacementNames[] = {"one", "shard", "replicated"};  // the first is not written
 inline constexpr std::string_view kScalarNames[] = {"f32", "f64", "i64"};
 
 using Faults = std::vector<std::string>;  // "tensors[2].shape: unknown name 'Q'"

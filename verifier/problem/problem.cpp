@@ -52,9 +52,13 @@ double unit_roundoff(DType dtype) {
   return bits < 0 ? 0 : std::ldexp(1.0, -(bits + 1));
 }
 
-const Tensor* Problem::find(std::string_view tensor) const {
+std::string Tensor::label() const {
+  return placement == Placement::one ? name : name + "[" + std::to_string(gpu) + "]";
+}
+
+const Tensor* Problem::find(std::string_view tensor, int gpu) const {
   for (const Tensor& candidate : tensors) {
-    if (candidate.name == tensor) return &candidate;
+    if (candidate.name == tensor && candidate.gpu == gpu) return &candidate;
   }
   return nullptr;
 }
@@ -86,6 +90,18 @@ std::int64_t Problem::bytes(const Tensor& tensor, const Dims& at) const {
 
 double Problem::credited(const Dims& at) const {
   return static_cast<double>(evaluate(metric == Metric::tflops ? work.flops : work.bytes, at));
+}
+
+Problem spread(Problem problem) {
+  std::vector<Tensor> all;
+  for (const Tensor& tensor : problem.tensors) {
+    for (int gpu = 0; gpu < problem.gpus; ++gpu) {
+      all.push_back(tensor);
+      all.back().gpu = gpu;
+    }
+  }
+  problem.tensors = std::move(all);
+  return problem;
 }
 
 const std::vector<Shape>& Problem::graded_on(std::string_view device) const { return device == "cuda" ? graded : test; }

@@ -28,6 +28,8 @@ std::optional<DType> dtype_named(std::string_view name);
 double unit_roundoff(DType dtype);  // u of the format: 2^-8 for bf16, 2^-24 for f32; integers: 0
 
 enum class Role : std::uint8_t { input, output, inout };
+// Of a task on several GPUs, where every tensor is there once a GPU: each its own data, or the same bytes on all.
+enum class Placement : std::uint8_t { one, shard, replicated };  // one: the task has one GPU
 enum class ScalarType : std::uint8_t { f32, f64, i64 };
 
 using Dims = std::map<std::string, std::int64_t>;
@@ -59,6 +61,10 @@ struct Tensor {
   std::string gen;   // input distribution (inputs/inputs.h); inputs and in-out only
   std::string rule;  // comparison rule (compare/compare.h); outputs and in-out only
   Tolerance tolerance;
+  Placement placement = Placement::one;
+  int gpu = 0;  // where it is, in a problem that spread() has made
+
+  std::string label() const;  // "part", or "part[1]" of a task on several GPUs
 };
 
 struct Shape {
@@ -88,14 +94,18 @@ struct Problem {
   std::vector<std::string> languages;  // cuda, cpp, python
   std::vector<std::string> devices;    // cpu, cuda
 
-  const Tensor* find(std::string_view tensor) const;
+  const Tensor* find(std::string_view tensor, int gpu = 0) const;
   std::vector<std::string> argument_dims() const;  // dims, then derived
   Shape with_derived(Shape shape) const;
   std::int64_t elements(const Tensor& tensor, const Dims& dims) const;
   std::int64_t bytes(const Tensor& tensor, const Dims& dims) const;
-  double credited(const Dims& dims) const;                             // flops or bytes, as the metric says
+  double credited(const Dims& dims) const;                             // flops or bytes, as the metric says; of one GPU
   const std::vector<Shape>& graded_on(std::string_view device) const;  // cuda: graded; cpu: test
 };
+
+// The problem as it lies in memory: of a task on several GPUs each tensor once a GPU, beside one another in the order
+// of the arguments. With one GPU: the same problem.
+Problem spread(Problem problem);
 
 // All faults of a definition at once, one a line: "tensors[2].shape: unknown name 'Q'".
 struct BadProblem : std::runtime_error {

@@ -61,6 +61,15 @@ Tolerance read_tolerance(Object& tensor) {
   return tolerance;
 }
 
+// The last two words alone: of a task on one GPU nothing is said.
+Placement read_placement(Object& object) {
+  const std::string text = object.text("placement", false);
+  const auto known = named<Placement>(kPlacementNames, text);
+  if (known && *known != Placement::one) return *known;
+  if (!text.empty()) object.note("placement", "'" + text + "' is none of shard, replicated");
+  return Placement::one;
+}
+
 Tensor read_tensor(Object&& object) {
   Tensor tensor{};
   tensor.name = object.text("name");
@@ -80,6 +89,7 @@ Tensor read_tensor(Object&& object) {
   tensor.gen = object.text("gen", false);
   tensor.rule = object.text("rule", false);
   tensor.tolerance = read_tolerance(object);
+  tensor.placement = read_placement(object);
   if (const auto known = named<Role>(kRoleNames, role)) {
     tensor.role = *known;
     const bool made = tensor.role != Role::output, judged = tensor.role != Role::input;
@@ -243,6 +253,22 @@ void read_arguments(Object& root, Problem& problem) {
   if (!any_judged) root.note("tensors", "no output");
 }
 
+// Tensors and GPUs fit together, and what one GPU alone can have is not asked of several.
+void check_gpus(Object& root, const Problem& problem) {
+  for (std::size_t i = 0; i < problem.tensors.size(); ++i) {
+    const bool placed = problem.tensors[i].placement != Placement::one;
+    if (problem.gpus > 1 && !placed)
+      root.note(numbered("tensors", i) + ".placement",
+                "is missing: the task has " + std::to_string(problem.gpus) + " GPUs; one of shard, replicated");
+    if (problem.gpus == 1 && placed)
+      root.note(numbered("tensors", i) + ".placement", "is of tasks on several GPUs: gpus is 1");
+  }
+  if (problem.tensors.size() * static_cast<std::size_t>(std::max(problem.gpus, 1)) > kTensorsMax)
+    root.note("tensors", "more than " + std::to_string(kTensorsMax) + ", each counted once a GPU");
+  if (problem.gpus > 1 && problem.kernels_max > 0)
+    root.note("rules.kernels_max", "is not of tasks on several GPUs: kernels are counted on one");
+}
+
 // What a submission must keep to besides being right.
 void read_rules(Object& root, Problem& problem) {
   const json* value = root.get("rules", false);
@@ -292,6 +318,7 @@ Problem read_problem(const json& value, Faults& faults) {
     object.refuse_unknown_keys();
   }
   read_arguments(root, problem);
+  check_gpus(root, problem);
   read_choices(root, "languages", {"cuda", "cpp", "python"}, problem.languages);
   read_choices(root, "devices", {"cpu", "cuda"}, problem.devices);
   problem.tiny = read_shapes(root, "tiny", problem);

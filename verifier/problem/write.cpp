@@ -24,6 +24,8 @@ ordered_json tensor_json(const Tensor& tensor) {
                          {"dtype", name_of(tensor.dtype)},
                          {"shape", tensor.shape},
                          {"role", kRoleNames[static_cast<std::size_t>(tensor.role)]}};
+  if (tensor.placement != Placement::one)
+    result["placement"] = kPlacementNames[static_cast<std::size_t>(tensor.placement)];
   if (!tensor.gen.empty()) result["gen"] = tensor.gen;
   if (tensor.rule.empty()) return result;
   result["rule"] = tensor.rule;

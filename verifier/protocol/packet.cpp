@@ -11,6 +11,7 @@ namespace {
 
 bool well_formed(const Setup& s, int fds) {
   if (s.magic != kMagic || s.version != kVersion || s.device > 1 || s.observed > 1) return false;
+  if (s.gpus < 1 || s.gpus > kGpusMax) return false;
   if (s.tensor_count > kTensorsMax || s.shape_count > kShapesMax) return false;
   if (fds != kPages + static_cast<int>(s.tensor_count)) return false;
   for (std::uint32_t i = 0; i < s.tensor_count; ++i)

@@ -16,6 +16,7 @@ inline constexpr std::uint32_t kMagic = 0x6b62656e;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr int kSlotsMax = 96;  // 8-byte slots of kbench_args
 inline constexpr int kTensorsMax = 64;
+inline constexpr std::uint32_t kGpusMax = 8;
 inline constexpr int kShapesMax = 8;
 inline constexpr std::uint32_t kStop = 0xffffffffu;  // go word: leave
 
@@ -55,6 +56,7 @@ struct Setup {
   std::uint32_t device;  // 0 cpu, 1 cuda
   std::uint32_t tensor_count, shape_count;
   std::uint32_t observed;            // 1: the worker counts the kernels of each call, see FromWorker::code
+  std::uint32_t gpus;                // cuda: opened, and all of them map every tensor; cpu: so many null streams
   SetupTensor tensors[kTensorsMax];  // one buffer a tensor, large enough for every shape
   SetupShape shapes[kShapesMax];
 };

@@ -23,7 +23,7 @@ struct kbench_worker {
   const protocol::ToWorker* to;
   protocol::FromWorker* from;
   char* tensors[protocol::kTensorsMax];
-  void* stream;
+  void* streams[protocol::kGpusMax];
   std::uint32_t epoch;
   std::uint64_t slots[protocol::kSlotsMax];
   std::uint32_t shape;
@@ -93,7 +93,7 @@ void build_args(kbench_worker* w) {
 void finish(kbench_worker* w, int code, const char* text) {
   double us = now_us() - w->started_us;
   if (w->setup.device == 1 && code == 0) {
-    worker::cuda_mark(1, w->stream);
+    worker::cuda_mark(1, w->streams[0]);
     const int result = worker::cuda_synchronize();
     if (result != 0) return say(w, w->epoch, Status::failed, result, 0, worker::cuda_error_name(result));
     us = worker::cuda_marked_us();
@@ -125,7 +125,7 @@ kbench_worker* kbench_worker_open(int socket) {
   if (w->setup.observed)
     if (const char* why = worker::watch_kernels()) return fail(w, 1, "counting kernels", why);
   if (w->setup.device == 1) {
-    const int result = worker::cuda_open(&w->stream);
+    const int result = worker::cuda_open(static_cast<int>(w->setup.gpus), w->streams);
     if (result != 0) return fail(w, result, "opening the GPU", worker::cuda_error_name(result));
   }
   for (std::uint32_t i = 0; i < w->setup.tensor_count; ++i)
@@ -135,7 +135,10 @@ kbench_worker* kbench_worker_open(int socket) {
 }
 
 int kbench_worker_device(const kbench_worker* w) { return static_cast<int>(w->setup.device); }
-void* kbench_worker_stream(const kbench_worker* w) { return w->stream; }
+int kbench_worker_gpus(const kbench_worker* w) { return static_cast<int>(w->setup.gpus); }
+void* kbench_worker_stream(const kbench_worker* w) {
+  return w->setup.gpus == 1 ? w->streams[0] : static_cast<void*>(const_cast<void**>(w->streams));
+}
 
 void kbench_worker_ready(kbench_worker* w) { say(w, 0, Status::ready, 0, 0, nullptr); }
 void kbench_worker_fail(kbench_worker* w, int code, const char* text) {
@@ -159,7 +162,7 @@ int kbench_worker_next(kbench_worker* w) {
   w->shape = w->to->shape < w->setup.shape_count ? w->to->shape : 0;
   build_args(w);
   w->started_us = now_us();
-  if (cuda) worker::cuda_mark(0, w->stream);
+  if (cuda) worker::cuda_mark(0, w->streams[0]);
   return static_cast<int>(w->shape);
 }
 

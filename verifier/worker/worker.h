@@ -20,14 +20,16 @@ extern "C" {
 
 typedef struct kbench_worker kbench_worker;
 
-/* Receives the set-up, maps pages and buffers (cuda: makes the primary context current on this thread, and a stream).
- * One a process. Null on failure: kbench_worker_error() says why, and the verifier has been told where that was
- * possible. */
+/* Receives the set-up, maps pages and buffers (cuda: makes the primary contexts of all GPUs and a stream on each, the
+ * first GPU's current on this thread). One a process. Null on failure: kbench_worker_error() says why, and the verifier
+ * has been told where that was possible. */
 kbench_worker* kbench_worker_open(int socket);
 const char* kbench_worker_error(void);
 
-int kbench_worker_device(const kbench_worker*);   /* 0 cpu, 1 cuda */
-void* kbench_worker_stream(const kbench_worker*); /* a CUstream; null on cpu */
+int kbench_worker_device(const kbench_worker*); /* 0 cpu, 1 cuda */
+int kbench_worker_gpus(const kbench_worker*);
+/* What kbench_run is called with: a CUstream; null on cpu. Of several GPUs: where an array of as many is. */
+void* kbench_worker_stream(const kbench_worker*);
 
 /* Ready for calls. */
 void kbench_worker_ready(kbench_worker*);
@@ -41,7 +43,7 @@ const void* kbench_worker_args(const kbench_worker*);
 int kbench_worker_slot_count(const kbench_worker*);
 int kbench_worker_first_pointer(const kbench_worker*); /* slots from here on are pointers */
 
-/* Ends the call: waits for the GPU (cuda), then says done (code 0) or refused. */
+/* Ends the call: waits for the GPUs (cuda), then says done (code 0) or refused. */
 void kbench_worker_finish(kbench_worker*, int code);
 /* The same, with words of why; for code != 0. */
 void kbench_worker_finish_text(kbench_worker*, int code, const char* text);

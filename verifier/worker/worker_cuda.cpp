@@ -71,25 +71,34 @@ const Driver& driver() {
   return loaded;
 }
 
+constexpr int kGpusMax = 8;
+int gpu_count;
+void* contexts[kGpusMax];
 // Around the call, on its stream: what the trusted worker's own time is taken with.
 void* events[2];
 
-}  // namespace
-
-int cuda_open(void** stream) {
-  const Driver& d = driver();
-  if (!d.complete) return kNoDriver;
+int open_one(const Driver& d, int number, void** stream) {
   CUdevice device = 0;
-  void* context = nullptr;
-  CUresult result = d.init(0);
-  if (result == 0) result = d.device_get(&device, 0);
+  CUresult result = d.device_get(&device, number);
   // Spinning answers soonest. Refused when the context is already active: then whoever made it has chosen.
   if (result == 0) d.primary_set_flags(device, kScheduleSpin);
-  if (result == 0) result = d.primary_retain(&context, device);
-  if (result == 0) result = d.set_current(context);
+  if (result == 0) result = d.primary_retain(&contexts[number], device);
+  if (result == 0) result = d.set_current(contexts[number]);
   if (result == 0) result = d.stream_create(stream, kNonBlocking);
+  return result;
+}
+
+}  // namespace
+
+int cuda_open(int gpus, void** streams) {
+  const Driver& d = driver();
+  if (!d.complete) return kNoDriver;
+  CUresult result = d.init(0);
+  for (int number = 0; number < gpus && result == 0; ++number) result = open_one(d, number, &streams[number]);
+  if (result == 0) result = d.set_current(contexts[0]);
   for (void*& event : events)
     if (result == 0) result = d.event_create(&event, 0);
+  gpu_count = gpus;
   return result;
 }
 
@@ -100,10 +109,11 @@ int cuda_map(int fd, std::uint64_t bytes, void** address) {
   CUresult result =
       d.import_handle(&handle, reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd)), kPosixDescriptor);
   if (result != 0) return result;
-  const CUmemAccessDesc access{{kLocationDevice, 0}, kReadWrite};
+  CUmemAccessDesc access[kGpusMax];
+  for (int gpu = 0; gpu < gpu_count; ++gpu) access[gpu] = {{kLocationDevice, gpu}, kReadWrite};
   result = d.reserve(&at, bytes, 0, 0, 0);
   if (result == 0) result = d.map(at, bytes, 0, handle, 0);
-  if (result == 0) result = d.set_access(at, bytes, &access, 1);
+  if (result == 0) result = d.set_access(at, bytes, access, static_cast<size_t>(gpu_count));
   d.release(handle);  // the mapping keeps the memory
   *address = reinterpret_cast<void*>(at);
   return result;
@@ -116,7 +126,17 @@ double cuda_marked_us() {
   return driver().event_elapsed(&ms, events[0], events[1]) == 0 ? static_cast<double>(ms) * 1e3 : 0;
 }
 
-int cuda_synchronize() { return driver().complete ? driver().synchronize() : kNoDriver; }
+int cuda_synchronize() {
+  const Driver& d = driver();
+  if (!d.complete) return kNoDriver;
+  CUresult result = 0;
+  for (int gpu = gpu_count - 1; gpu >= 0 && result == 0; --gpu) {
+    // Of one GPU whatever context the submission has left current, as it always was.
+    if (gpu_count > 1) result = d.set_current(contexts[gpu]);
+    if (result == 0) result = d.synchronize();
+  }
+  return result;
+}
 
 const char* cuda_error_name(int result) {
   const char* name = nullptr;

@@ -36,6 +36,17 @@ StartTask start(const fs::path& folder, const std::string& language = "", const 
 
 }  // namespace
 
+TEST_CASE("the script that measures a task of two GPUs gives the container two") {
+  const Scratch scratch;
+  StartTask task = start(scratch.path / "two");
+  task.task = "tp-allreduce-residual-rmsnorm";
+  CHECK(start_task(task) == kOk);
+  const std::string script = (scratch.path / "two" / "measure").string();
+  CHECK(std::system(("sh -n " + script).c_str()) == 0);
+  // Docker reads the value as CSV: the quotes must reach it.
+  CHECK_THAT(content(script), Contains(R"(--gpus "\"device=${GPU:-0},${GPU_1:-1}\"")"));
+}
+
 TEST_CASE("a working copy has what one needs, in each language") {
   const Scratch scratch;
   const struct {

@@ -29,8 +29,10 @@ class HostDevice final : public verify::Device {
   verify::Bounds bounds() const override { return {}; }
   std::uint64_t free_bytes() override { return 0; }
   bool has_kernels() const override { return false; }
-  std::unique_ptr<verify::Buffer> allocate(std::uint64_t bytes) override { return std::make_unique<HostBuffer>(bytes); }
-  std::unique_ptr<verify::SharedBuffer> allocate_shared(std::uint64_t) override {
+  std::unique_ptr<verify::Buffer> allocate(std::uint64_t bytes, int) override {
+    return std::make_unique<HostBuffer>(bytes);
+  }
+  std::unique_ptr<verify::SharedBuffer> allocate_shared(std::uint64_t, int) override {
     throw verify::DeviceFault("not here");
   }
   void read(std::byte* to, Region from) override { std::memcpy(to, from.data, from.bytes); }

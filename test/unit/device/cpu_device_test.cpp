@@ -128,6 +128,15 @@ TEST_CASE("a shared buffer is guard, tensor, guard, without a gap, and sealed") 
   munmap(other, buffer->mapped_bytes());
 }
 
+TEST_CASE("memory says on which GPU it counts as") {
+  for (const int gpu : {0, 1}) {
+    const auto shared = device().allocate_shared(1000, gpu);
+    for (const Region& region : {shared->tensor(), shared->front_guard(), shared->back_guard()})
+      CHECK(region.gpu == gpu);
+    CHECK(device().allocate(1000, gpu)->region().gpu == gpu);
+  }
+}
+
 TEST_CASE("read, write, zero, copy") {
   std::vector<std::byte> content(700'001);
   for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<std::byte>(i * 31 >> 3);

@@ -28,17 +28,17 @@ std::vector<Shape> odd_ends(const Problem& problem) {
 std::string faults_of_task(const std::string& id) {
   const std::unique_ptr<verify::Device> device = verify::open_cpu_device(16 << 20);
   const Definition definition = load(".", id);
+  const Problem problem = spread(definition.problem);
   const Author author(".", definition, false, {"-O1"});
   std::string faults;
   bool control_fails = false;
-  for (const auto& [tensor, found] :
-       differences(*device, definition.problem, author, definition.problem.tiny, {11, 12, 13})) {
+  for (const auto& [tensor, found] : differences(*device, problem, author, problem.tiny, {11, 12, 13})) {
     if (!found.independent_passes) faults += tensor + ", tiny: independent differs from reference\n";
     control_fails = control_fails || !found.control_passes;
   }
   if (!control_fails) faults += "the control passes\n";
   for (const Shape& shape : odd_ends(definition.problem))
-    for (const auto& [tensor, found] : differences(*device, definition.problem, author, {shape}, {21}))
+    for (const auto& [tensor, found] : differences(*device, problem, author, {shape}, {21}))
       if (!found.independent_passes) faults += tensor + ", " + shape.name + ": independent differs from reference\n";
   return faults;
 }

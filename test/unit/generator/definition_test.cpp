@@ -120,6 +120,13 @@ TEST_CASE("a fault names file, line, key and reason") {
       {"[dims]\n", "rules = 1\n[dims]\n", "rules: must be a table"},
       {"normal(0,1)", "offsets(K-1, 100, cuts)", "cuts need 1 <= n <= total"},
       {"name = \"factor\"", "name = \"x\"", "occurs twice"},
+      {"metric = \"GB/s\"\n", "metric = \"GB/s\"\ngpus = 2\n",
+       "tensors[0].placement: is missing: the task has 2 GPUs; one of shard, replicated"},
+      {"metric = \"GB/s\"\n", "metric = \"GB/s\"\ngpus = 9\n", "gpus: must be 1 to 8"},
+      {"role = \"input\"\n", "role = \"input\"\nplacement = \"shard\"\n",
+       "tensors[0].placement: is of tasks on several GPUs: gpus is 1"},
+      {"role = \"input\"\n", "role = \"input\"\nplacement = \"both\"\n",
+       "tensors[0].placement: unknown 'both'; one of shard, replicated"},
       {"[precision.y]", "[precision.x]", "precision.x: no output of that name has a tolerance"},
       {"rms = 1.7\n", "", "precision.y.rms: missing"},
       {"[dims]\n", "[dims\n", ": (syntax): "},
@@ -140,6 +147,18 @@ TEST_CASE("a rule is part of the meaning, and a task without one means what it d
     CHECK(ruled.problem.kernels_max == most);
     CHECK(ruled.problem.hash != plain.problem.hash);
   }
+}
+
+TEST_CASE("GPUs and placements are part of the meaning") {
+  const Definition two = parse("family/twice", "f.toml", sample::toml_of_two(), sample::kHeaderOfTwo);
+  CHECK(two.problem.gpus == 2);
+  CHECK(two.problem.tensors.size() == 2);
+  CHECK(two.problem.tensors[0].placement == Placement::shard);
+  const Definition same = parse("family/twice", "f.toml",
+                                with(sample::toml_of_two(), "role = \"input\"\nplacement = \"shard\"",
+                                     "role = \"input\"\nplacement = \"replicated\""),
+                                sample::kHeaderOfTwo);
+  CHECK(same.problem.hash != two.problem.hash);
 }
 
 TEST_CASE("a tolerance needs a measurement") {

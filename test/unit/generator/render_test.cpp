@@ -104,6 +104,52 @@ for wrong in (dict(N=5, K=3, x=x), dict(N=5, K=4, x=x, y=y), dict(N=5, K=3, x=x,
               "/environment sdk/python > " + folder + "/log") == 0);
 }
 
+TEST_CASE("a task on two GPUs says so in every file, its stubs build, and its reference in Python computes") {
+  const ScratchFolder scratch;
+  const std::string folder = scratch.path().string();
+  const auto files = render(".", parse("family/twice", "f.toml", sample::toml_of_two(), sample::kHeaderOfTwo));
+  write(folder, files, false);
+  CHECK_THAT(
+      files.at("environment/task.h"),
+      Contains("  const float* x[2];  // [N, K], another on each GPU\n  float* y[2];  // [NK], written, another on "
+               "each GPU\n};\nstatic_assert(sizeof(kbench_args) == 8 * 8);") &&
+          Contains("kbench_gpus = 2;") && Contains("kbench_stream_of("));
+  CHECK_THAT(files.at("instruction.md"), Contains("Credited for one call and GPU: **8*NK**") &&
+                                             Contains("**Several GPUs.**") &&
+                                             Contains("| `x` | f32 | [N, K] | read, another"));
+  CHECK_THAT(files.at("task.toml"), Contains("gpus_needed = 2"));
+  CHECK_THAT(files.at("environment/docker-compose.yaml"),
+             Contains("device_ids: [\"${KBENCH_GPU:-0}\", \"${KBENCH_GPU_1:-1}\"]"));
+  CHECK_THAT(files.at("tests/task.json"), Contains("\"gpus\": 2") && Contains("\"placement\": \"shard\""));
+  CHECK_THAT(files.at("environment/solution/solution.py"), Contains("lists of PyTorch tensors, one a GPU"));
+  CHECK(shell("g++ -std=c++20 -Wall -Wextra -Werror -shared -fPIC -I" + folder + "/environment -Isdk " + folder +
+              "/environment/solution/solution.cpp -o " + folder + "/stub.so") == 0);
+  std::ofstream(scratch.path() / "environment" / "try.py") << R"(
+import array, sys, types
+sys.dont_write_bytecode = True
+sys.path[:0] = [sys.argv[1], sys.argv[2]]
+from reference import reference
+class Array:
+    def __init__(self, values):
+        self.values = array.array("f", values)
+        self.nbytes = 4 * len(values)
+        self.ctypes = types.SimpleNamespace(data=self.values.buffer_info()[0])
+        self.flags = {"C_CONTIGUOUS": True}
+x, y = [Array(range(15)), Array(range(15, 30))], [Array([0] * 15), Array([0] * 15)]
+reference(N=5, K=3, x=x, y=y)
+for gpu in (0, 1):
+    assert list(y[gpu].values) == [2.0 * (i + 15 * gpu) for i in range(15)], list(y[gpu].values)
+try:
+    reference(N=5, K=3, x=x[:1], y=y)
+except ValueError as error:
+    print(error)
+else:
+    sys.exit("accepted one tensor")
+)";
+  CHECK(shell("XDG_CACHE_HOME=" + folder + "/cache python3 " + folder + "/environment/try.py " + folder +
+              "/environment sdk/python > " + folder + "/log") == 0);
+}
+
 TEST_CASE("a folder is written once, checked, and mended") {
   const ScratchFolder scratch;
   const std::string folder = (scratch.path() / "task").string();

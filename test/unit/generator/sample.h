@@ -76,12 +76,39 @@ inline void control(const kbench_args& a, kbench_exec& exec) {
 }
 )__";
 
+// The same on two GPUs: each doubles its own x.
+inline const std::string kHeaderOfTwo = R"__(#pragma once
+#include "kbench/parallel.h"
+#include "task.h"
+inline void reference(const kbench_args& a, kbench_exec& exec) {
+  for (int gpu = 0; gpu < kbench_gpus; ++gpu)
+    kb::parallel_for(exec, a.NK, KB_LAMBDA(long long i) { a.y[gpu][i] = float(a.factor) * a.x[gpu][i]; });
+}
+
+// kbench: private from here
+
+inline void independent(const kbench_args& a, kbench_exec& exec) {
+  for (int gpu = 0; gpu < kbench_gpus; ++gpu)
+    kb::parallel_for(exec, a.NK, KB_LAMBDA(long long i) { a.y[gpu][i] = a.x[gpu][i] + a.x[gpu][i]; });
+}
+inline void control(const kbench_args& a, kbench_exec& exec) {
+  for (int gpu = 0; gpu < kbench_gpus; ++gpu)
+    kb::parallel_for(exec, a.NK, KB_LAMBDA(long long i) { a.y[gpu][i] = a.x[0][i] + a.x[1][i]; });
+}
+)__";
+
 // `text` with its only occurrence of `from` replaced; aborts the test when that is not so.
 inline std::string with(std::string text, const std::string& from, const std::string& to) {
   const auto at = text.find(from);
   if (at == std::string::npos || text.find(from, at + 1) != std::string::npos)
     throw std::logic_error("'" + from + "' does not occur once");
   return text.replace(at, from.size(), to);
+}
+
+inline std::string toml_of_two() {
+  std::string text = with(kToml, "metric = \"GB/s\"\n", "metric = \"GB/s\"\ngpus = 2\n");
+  text = with(text, "role = \"input\"\n", "role = \"input\"\nplacement = \"shard\"\n");
+  return with(text, "role = \"output\"\n", "role = \"output\"\nplacement = \"shard\"\n");
 }
 
 }  // namespace sample

@@ -87,6 +87,50 @@ TEST_CASE("quarantine: with a reason, out of reach, also while busy, until relea
   slots.quarantine_gpu("GPU-unknown", "x");
 }
 
+TEST_CASE("several GPUs are had of the model that there is most of, all at once or none") {
+  CHECK(Slots({}).commonest().count == 0);
+  Slots slots(make_slots({}, {{"GPU-a", "H100", "", 0, 0},
+                              {"GPU-b", "H200", "", 1, 0},
+                              {"GPU-c", "H200", "", 2, 0},
+                              {"GPU-d", "H200", "", 3, 0}}));
+  CHECK(slots.commonest().model == "H200");
+  CHECK(slots.commonest().count == 3);
+  {
+    const auto one = slots.acquire("cuda", 1, "H200", "s-1", {});
+    const auto two = slots.acquire("cuda", 2, "H200", "s-2", {});
+    std::stop_source stop;
+    auto third = std::async(std::launch::async,
+                            [&] { return slots.acquire("cuda", 2, "H200", "s-3", stop.get_token()).has_value(); });
+    CHECK(third.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout);
+    CHECK(slots.view()[0].state == SlotState::ready);  // the H100 is no second one
+    stop.request_stop();
+    CHECK_FALSE(third.get());
+  }
+  slots.quarantine(2, "probe");
+  slots.quarantine(3, "probe");
+  CHECK(slots.commonest().count == 1);
+  CHECK_THROWS_AS(slots.acquire("cuda", 2, "H200", "s-4", {}), NoSlot);
+}
+
+TEST_CASE("two that want two of two GPUs are served one behind the other") {
+  Slots slots(make_slots({}, {{"GPU-a", "H200", "", 0, 0}, {"GPU-b", "H200", "", 1, 0}}));
+  std::atomic<int> together = 0, most = 0, served = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 50; ++k) {
+        const auto held = slots.acquire("cuda", 2, "H200", "s", {});
+        const int now = ++together;
+        if (now > most) most = now;
+        --together;
+        ++served;
+      }
+    });
+  threads.clear();
+  CHECK(served == 200);
+  CHECK(most == 1);
+}
+
 TEST_CASE("a waiter learns that quarantine left nothing for it") {
   Slots slots(three());
   auto held = slots.acquire("cuda", 2, "", "s-1", {});

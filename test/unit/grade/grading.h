@@ -70,7 +70,8 @@ inline Grading grade_folder(const std::string& submission, const std::string& op
   put(out.path + "/reward.json", R"({"reward": 1000000})");  // planted
   Grading result;
   result.exit = verify("grade --tests " + task + " --submission " + submission + " --device cpu --out " + out.path +
-                       " --reference " + reference() + " --uid-base " + std::to_string(uid_base()) +
+                       (std::filesystem::exists(task + "/reference-cpu.so") ? "" : " --reference " + reference()) +
+                       " --uid-base " + std::to_string(uid_base()) +
                        " --evict-bytes-max 16777216 --prepare-seconds 10 --load-seconds 20 " + options + " 2>" +
                        out.path + "/stderr");
   result.reward = json_of(out.path + "/reward.json");

@@ -23,9 +23,9 @@ class WithKernels final : public verify::Device {
   verify::Bounds bounds() const override { return cpu_->bounds(); }
   std::uint64_t free_bytes() override { return cpu_->free_bytes(); }
   bool has_kernels() const override { return true; }
-  std::unique_ptr<verify::Buffer> allocate(std::uint64_t bytes) override { return cpu_->allocate(bytes); }
-  std::unique_ptr<verify::SharedBuffer> allocate_shared(std::uint64_t bytes) override {
-    return cpu_->allocate_shared(bytes);
+  std::unique_ptr<verify::Buffer> allocate(std::uint64_t bytes, int gpu) override { return cpu_->allocate(bytes, gpu); }
+  std::unique_ptr<verify::SharedBuffer> allocate_shared(std::uint64_t bytes, int gpu) override {
+    return cpu_->allocate_shared(bytes, gpu);
   }
   void read(std::byte* to, verify::Region from) override { cpu_->read(to, from); }
   void write(verify::Region to, const std::byte* from) override { cpu_->write(to, from); }

@@ -219,3 +219,37 @@ TEST_CASE("every bit of a tensor is as it was", "[laws]") {
   CHECK(hash("perm(4000)", DType::i32) == 0x6632c3cefa14cded);
   CHECK(hash("normal(0,1) |softmax(last)", DType::f32) == 0x81137084ca4e0eb5);
 }
+
+TEST_CASE("on several GPUs a shard is another on each, what is replicated the same, and each reads its own GPU's",
+          "[laws]") {
+  Problem problem = problem_of({{"x", DType::f32, {"40"}, "normal(0,1)"},
+                                {"same", DType::f32, {"40"}, "normal(0,1)"},
+                                {"twice", DType::f32, {"40"}, "2*$x[i0]"},
+                                {"both", DType::f32, {"40"}, "2*$same[i0]"}});
+  problem.gpus = 2;
+  for (Tensor& tensor : problem.tensors)
+    tensor.placement = tensor.name == "same" || tensor.name == "both" ? Placement::replicated : Placement::shard;
+  problem = spread(problem);
+  // Made as the devices do, by place and not by name.
+  std::vector<std::vector<float>> made(problem.tensors.size(), std::vector<float>(40));
+  for (const std::size_t i : inputs::order(problem)) {
+    const Tensor& tensor = problem.tensors[i];
+    const auto compiled = inputs::compile(problem, tensor, {});
+    std::vector<const void*> reads;
+    for (const std::string& name : compiled.reads)
+      reads.push_back(made[static_cast<std::size_t>(problem.find(name, tensor.gpu) - problem.tensors.data())].data());
+    for (std::int64_t unit = 0; unit < inputs::generation_units(compiled.program); ++unit)
+      inputs::generate_unit(compiled.program, 5, unit, reads.data(), made[i].data());
+  }
+  CHECK(made[0] != made[1]);
+  CHECK(made[2] == made[3]);
+  CHECK(made[0] != made[2]);
+  for (std::size_t i = 0; i < 40; ++i) {
+    CHECK(made[4][i] == 2 * made[0][i]);
+    CHECK(made[5][i] == 2 * made[1][i]);
+    CHECK(made[6][i] == made[7][i]);
+  }
+  problem.tensors[6].gen = problem.tensors[7].gen = "2*$x[i0]";
+  CHECK_THROWS_WITH(inputs::compile(problem, problem.tensors[6], {}),
+                    Catch::Contains("'x' is another on each GPU, and this tensor the same on all"));
+}

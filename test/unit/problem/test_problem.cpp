@@ -78,6 +78,65 @@ TEST_CASE("writing is stable and reading gives it back", "[problem]") {
   CHECK(once.find("pairs\": 4096") == std::string::npos);  // derived dims are not repeated
 }
 
+namespace {
+
+// Of two GPUs: x another on each, t and y the same.
+json on_two_gpus() {
+  json definition = sound();
+  definition["gpus"] = 2;
+  for (json& tensor : definition["tensors"]) tensor["placement"] = tensor["name"] == "x" ? "shard" : "replicated";
+  return definition;
+}
+
+}  // namespace
+
+TEST_CASE("on several GPUs each tensor is there once a GPU, in the order of the arguments", "[problem]") {
+  const Problem problem = problem_from_json(on_two_gpus().dump());
+  CHECK(problem.tensors.size() == 3);
+  CHECK(problem.tensors[0].placement == Placement::shard);
+  CHECK(to_json(problem_from_json(to_json(problem))) == to_json(problem));
+  const Problem all = spread(problem);
+  std::string labels;
+  for (const Tensor& tensor : all.tensors) labels += tensor.label() + " ";
+  CHECK(labels == "x[0] x[1] t[0] t[1] y[0] y[1] ");
+  CHECK(all.find("t", 1) == &all.tensors[3]);
+  CHECK(all.find("t") == &all.tensors[2]);
+  CHECK(all.find("t", 2) == nullptr);
+  CHECK(all.credited(all.tiny[0].dims) == problem.credited(problem.tiny[0].dims));
+}
+
+TEST_CASE("on one GPU nothing is spread, and nothing of it is written", "[problem]") {
+  const Problem problem = problem_from_json(sound().dump());
+  CHECK(to_json(problem).find("placement") == std::string::npos);
+  CHECK(to_json(spread(problem)) == to_json(problem));
+  CHECK(problem.tensors[0].label() == "x");
+}
+
+TEST_CASE("placements and GPUs must fit together", "[problem]") {
+  json definition = sound();
+  definition["tensors"][0]["placement"] = "shard";
+  CHECK_THAT(faults_of(definition), Catch::Contains("tensors[0].placement: is of tasks on several GPUs"));
+  definition = on_two_gpus();
+  definition["tensors"][2].erase("placement");
+  CHECK_THAT(faults_of(definition), Catch::Contains("tensors[2].placement: is missing: the task has 2 GPUs"));
+  for (const char* wrong : {"one", "both", "Shard"}) {
+    definition["tensors"][2]["placement"] = wrong;
+    CHECK_THAT(faults_of(definition), Catch::Contains("is none of shard, replicated"));
+  }
+  definition = on_two_gpus();
+  definition["rules"] = {{"kernels_max", 1}};
+  CHECK_THAT(faults_of(definition), Catch::Contains("rules.kernels_max: is not of tasks on several GPUs"));
+  definition = on_two_gpus();
+  definition["gpus"] = kGpusMax;
+  CHECK(faults_of(definition).empty());
+  for (int i = 0; i < 6; ++i) {
+    json more = definition["tensors"][0];
+    more["name"] = "more" + std::to_string(i);
+    definition["tensors"].insert(definition["tensors"].begin(), more);
+  }
+  CHECK_THAT(faults_of(definition), Catch::Contains("tensors: more than 64, each counted once a GPU"));
+}
+
 TEST_CASE("counts beyond 2^31 are exact", "[problem]") {
   json definition = sound();
   definition["graded"][0]["dims"] = {{"M", 70000}, {"C", 65538}};

@@ -24,35 +24,44 @@ constexpr char kTask[] = R"json({"dims": ["N"], "derived": [{"name": "H", "expre
               {"name": "c", "dtype": "e4m3", "shape": ["N"], "role": "input"},
               {"name": "y", "dtype": "bf16", "shape": ["H", "min(2, N)"], "role": "output"}]})json";
 
+constexpr char kTaskOfTwo[] = R"json({"gpus": 2, "dims": ["N"], "derived": [], "scalars": [],
+  "tensors": [{"name": "x", "dtype": "f32", "shape": ["N"], "role": "inout"}]})json";
+
 bool has_torch() {
   static const bool found = system("/usr/bin/python3 -c 'import torch' >/dev/null 2>&1") == 0;
   return found;
 }
 
 struct PythonRun {
-  explicit PythonRun(const std::string& solution) : home(make_folder(kUid)), x(4096), c(4096), y(4096) {
+  // On two GPUs: x[0] is x, x[1] is c.
+  explicit PythonRun(const std::string& solution, std::uint32_t gpus = 1)
+      : home(make_folder(kUid)), x(4096), c(4096), y(4096) {
     write_file(kUid, home + "/solution.py", solution);
-    write_file(kUid, home + "/task.json", kTask);
+    write_file(kUid, home + "/task.json", gpus == 1 ? kTask : kTaskOfTwo);
     protocol::Setup setup{};
     setup.magic = protocol::kMagic;
     setup.version = protocol::kVersion;
-    setup.tensor_count = 3;
-    for (int i = 0; i < 3; ++i) setup.tensors[i] = {4096, 256};
+    setup.gpus = gpus;
+    setup.tensor_count = gpus == 1 ? 3 : 2;
+    for (std::uint32_t i = 0; i < setup.tensor_count; ++i) setup.tensors[i] = {4096, 256};
     setup.shape_count = 1;
-    setup.shapes[0].slot_count = 7;
-    setup.shapes[0].first_pointer = 4;
     const float scale = 2;
     const double shift = 0.5;
-    std::uint64_t slots[7] = {10, 5, 0, 0, 0, 1, 2};
+    std::vector<std::uint64_t> slots = {10, 5, 0, 0, 0, 1, 2};
     std::memcpy(&slots[2], &scale, 4);
     std::memcpy(&slots[3], &shift, 8);
-    std::copy(slots, slots + 7, setup.shapes[0].slots);
+    if (gpus == 2) slots = {10, 0, 1};
+    setup.shapes[0].slot_count = static_cast<std::uint32_t>(slots.size());
+    setup.shapes[0].first_pointer = setup.shapes[0].slot_count - setup.tensor_count;
+    std::copy(slots.begin(), slots.end(), setup.shapes[0].slots);
+    std::vector<int> fds = {x.fd, c.fd, y.fd};
+    fds.resize(setup.tensor_count);
     Command command;
     command.arguments = {"/usr/bin/python3",  "-B",        KBENCH_TEST_PYTHON_HOST, "--task-json",
                          home + "/task.json", "--library", KBENCH_TEST_LIBRARY,     home};
     command.uid = kUid;
     command.home = home;
-    worker = WorkerProcess::start(command, setup, {x.fd, c.fd, y.fd});
+    worker = WorkerProcess::start(command, setup, fds);
   }
   ~PythonRun() {
     worker.reset();
@@ -106,6 +115,29 @@ def kbench_run(N, H, scale, shift, x, c, y):
   }
   run.worker->leave();
   CHECK(run.worker->exit_facts().code == 0);
+}
+
+TEST_CASE("a Python submission on two GPUs gets a list of each tensor") {
+  if (!has_torch()) {
+    WARN("no PyTorch here: not tested");
+    return;
+  }
+  PythonRun run(R"(
+def kbench_run(N, x):
+    assert N == 10 and isinstance(x, list) and len(x) == 2 and x[0].shape == (10,), (N, x)
+    x[0].add_(x[1])
+    x[1].fill_(7)
+)",
+                2);
+  const Ended ready = run.worker->wait_ready(60s);
+  INFO(run.worker->text() << run.worker->output());
+  REQUIRE(ready == Ended::done);
+  for (int i = 0; i < 10; ++i) run.x_at()[i] = 1, run.c.data[64 + i] = static_cast<float>(i);
+  REQUIRE(run.call() == Ended::done);
+  for (int i = 0; i < 10; ++i) {
+    CHECK(run.x_at()[i] == static_cast<float>(1 + i));
+    CHECK(run.c.data[64 + i] == 7);
+  }
 }
 
 TEST_CASE("a Python submission's exceptions are shown") {

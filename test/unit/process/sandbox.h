@@ -40,6 +40,7 @@ inline protocol::Setup setup_of(Mode mode, std::int64_t amount, const protocol::
   protocol::Setup setup{};
   setup.magic = protocol::kMagic;
   setup.version = protocol::kVersion;
+  setup.gpus = 1;
   setup.tensor_count = 2;
   setup.tensors[0] = x;
   setup.tensors[1] = y;

@@ -3,7 +3,7 @@
     kbench_worker.py --task-json FILE [--library LIBKBENCH_WORKER] SUBMISSION_FOLDER     (the verifier's socket is descriptor 3)
 
 kbench_run gets every argument by name: dims and scalars as numbers, tensors as PyTorch tensors over the verifier's own memory. Outputs are
-tensors to be written in place. It returns None or 0; anything else, and any exception, ends the grading as a runtime error. On a GPU all
+tensors to be written in place; in a task on several GPUs every tensor is a list, one a GPU. It returns None or 0; anything else, and any exception, ends the grading as a runtime error. On a GPU all
 work of the process is waited for afterwards, on whatever stream.
 """
 import argparse
@@ -40,7 +40,7 @@ def load_library(path):
     library = ctypes.CDLL(path)
     pointer, integer = ctypes.c_void_p, ctypes.c_int
     for name, result, arguments in (
-            ("open", pointer, [integer]), ("error", ctypes.c_char_p, []), ("device", integer, [pointer]), ("stream", pointer, [pointer]), ("ready", None, [pointer]),
+            ("open", pointer, [integer]), ("error", ctypes.c_char_p, []), ("device", integer, [pointer]), ("gpus", integer, [pointer]), ("stream", pointer, [pointer]), ("ready", None, [pointer]),
             ("fail", None, [pointer, integer, ctypes.c_char_p]), ("next", integer, [pointer]), ("args", pointer, [pointer]),
             ("slot_count", integer, [pointer]), ("finish", None, [pointer, integer]),
             ("finish_text", None, [pointer, integer, ctypes.c_char_p]), ("no_deleter", None, [pointer])):
@@ -76,23 +76,25 @@ class Arguments:
         for scalar in task["scalars"]:
             raw = ctypes.c_uint64(slots[next(at)])
             values[scalar["name"]] = SCALARS[scalar["type"]].from_buffer(raw).value
+        gpus = task.get("gpus", 1)
         for tensor in task["tensors"]:
             shape = [evaluate(extent, dims) for extent in tensor["shape"]]
-            values[tensor["name"]] = self._tensor(slots[next(at)], tensor["dtype"], shape)
+            made = [self._tensor(slots[next(at)], tensor["dtype"], shape, gpu) for gpu in range(gpus)]
+            values[tensor["name"]] = made if gpus > 1 else made[0]
         return values
 
-    def _tensor(self, address, dtype, shape):
+    def _tensor(self, address, dtype, shape, gpu):
         torch = self._torch
         kind = next(getattr(torch, name) for name in DTYPES[dtype] if hasattr(torch, name))
         count = 1
         for extent in shape:
             count *= extent
         if count == 0:
-            return torch.empty(shape, dtype=kind, device="cuda" if self._device_type == 2 else "cpu")
+            return torch.empty(shape, dtype=kind, device=f"cuda:{gpu}" if self._device_type == 2 else "cpu")
         size = count * torch.empty(0, dtype=kind).element_size()
         managed = DLManagedTensor()
         extents = (ctypes.c_int64 * 1)(size)
-        managed.tensor = DLTensor(address, self._device_type, 0, 1, 1, 8, 1, extents, None, 0)  # bytes: code 1 is unsigned
+        managed.tensor = DLTensor(address, self._device_type, gpu if self._device_type == 2 else 0, 1, 1, 8, 1, extents, None, 0)  # bytes: code 1 is unsigned
         managed.deleter = ctypes.cast(self._library.kbench_worker_no_deleter, ctypes.c_void_p)
         self._kept += [managed, extents]  # for as long as the process lives
         new_capsule = ctypes.pythonapi.PyCapsule_New
@@ -128,11 +130,13 @@ def main():
     try:
         import torch
         import torch.utils.dlpack
-        current = contextlib.nullcontext()
+        currents = []
         if library.kbench_worker_device(worker) == 1:
             torch.cuda.init()
-            # The stream whose events take the worker's own time; Triton launches on the current one.
-            current = torch.cuda.stream(torch.cuda.ExternalStream(library.kbench_worker_stream(worker)))
+            # The stream whose events take the worker's own time; Triton launches on the current one. The first GPU's is entered last.
+            gpus, stream = library.kbench_worker_gpus(worker), library.kbench_worker_stream(worker)
+            streams = [stream] if gpus == 1 else list((ctypes.c_void_p * gpus).from_address(stream))
+            currents = [torch.cuda.stream(torch.cuda.ExternalStream(streams[gpu], device=gpu)) for gpu in reversed(range(gpus))]
         with open(options.task_json) as file:
             arguments = Arguments(json.load(file), DEVICE_TYPES[library.kbench_worker_device(worker)], library, torch)
         run = load_solution(options.folder)
@@ -144,7 +148,9 @@ def main():
     while (shape := library.kbench_worker_next(worker)) >= 0:
         try:
             values = arguments.of(shape, library.kbench_worker_args(worker), library.kbench_worker_slot_count(worker))
-            with current:
+            with contextlib.ExitStack() as stack:
+                for current in currents:
+                    stack.enter_context(current)
                 code = run(**values)
         except Exception as error:
             traceback.print_exc()
