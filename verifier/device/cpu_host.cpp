@@ -15,7 +15,7 @@ namespace {
 constexpr char kGroups[] = "/sys/fs/cgroup";
 constexpr std::uint64_t kCacheFallback = 32ULL << 20;
 constexpr std::uint64_t kEvictFactor = 4;  // times the last-level cache
-constexpr std::uint64_t kEvictShare = 8;  // one part in so many of the memory at most: the rest is the task's
+constexpr std::uint64_t kEvictShare = 8;   // one part in so many of the memory at most: the rest is the task's
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);

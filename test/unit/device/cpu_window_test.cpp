@@ -145,7 +145,8 @@ TEST_CASE("a busy worker's time is measured, less the overhead of an idle one") 
   }
   CHECK(busy.right());
   std::sort(errors.begin(), errors.end());
-  INFO("overhead " << overhead << " us, errors " << errors.front() << " … " << errors[errors.size() / 2] << " … " << errors.back());
+  INFO("overhead " << overhead << " us, errors " << errors.front() << " … " << errors[errors.size() / 2] << " … "
+                   << errors.back());
   if (!device().complaints().empty()) {
     WARN("a loaded machine: the window's accuracy was not tested");
     return;
