@@ -1,5 +1,5 @@
-// RMSNorm over channels: a thread a pixel, its channels in registers where there are few, so that x is read once. Neighbouring threads have
-// neighbouring pixels: every load of a warp is one line.
+// RMSNorm over channels: a thread a pixel, its channels in registers where there are few, so that x is read once.
+// Neighbouring threads have neighbouring pixels: every load of a warp is one line.
 #include <cuda_runtime.h>
 
 #include "task.h"
@@ -9,7 +9,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kKept = 64;  // channels that a thread keeps
 
-__global__ void __launch_bounds__(kThreads) kept(const float* __restrict__ x, float* __restrict__ y, long long pixels, long long P, float eps) {
+__global__ void __launch_bounds__(kThreads)
+    kept(const float* __restrict__ x, float* __restrict__ y, long long pixels, long long P, float eps) {
   const long long i = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= pixels) return;
   const long long first = i / P * kKept * P + i % P;
