@@ -61,10 +61,10 @@ void make(const std::string& path) {
 }  // namespace
 
 std::string token_in(const std::string& path) {
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   if (file.fd < 0 && errno == ENOENT) {
     make(path);
-    file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   }
   struct stat facts{};
   if (file.fd < 0 && errno == ELOOP) fail(path, "is a symbolic link; set server.token_file to the file itself");

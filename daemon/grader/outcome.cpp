@@ -129,7 +129,7 @@ Judged judge(const Measured& measured, const std::string& device, const std::vec
     const std::string cause = text_of(fault, "cause");
     if (measured.oom_killed && (cause.empty() || cause == "memory" || cause == "worker"))
       return without_result(measured);
-    const bool final = cause == "task" || cause == "image";  // the next try would find the same
+    const bool final = cause == "task" || cause == "image" || cause == "gpus";  // the next try would find the same
     Judged judged = infra_fault((cause.empty() ? "verifier" : cause) + ": " + text_of(fault, "message"), final);
     judged.gpu_fault = device == "cuda" && cause == "device";
     return judged;

@@ -150,7 +150,7 @@ class CudaDevice : public Device {
     int count = 0;
     check(cudaGetDeviceCount(&count), "looking for GPUs");
     if (count != gpus)
-      throw DeviceFault("exactly " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
+      throw WrongGpus("exactly " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
                         " must be visible, found " + std::to_string(count));
     for (int number = 0; number < gpus; ++number) open(number);
     connect();
@@ -280,7 +280,7 @@ void CudaDevice::connect() {
       if (from == to) continue;
       check(cudaDeviceCanAccessPeer(&reaches, from, to), "peer access");
       if (reaches == 0)
-        throw DeviceFault("GPU " + std::to_string(from) + " cannot reach the memory of GPU " + std::to_string(to));
+        throw WrongGpus("GPU " + std::to_string(from) + " cannot reach the memory of GPU " + std::to_string(to));
       check(cudaDeviceEnablePeerAccess(to, 0), "peer access");
     }
   }
@@ -297,7 +297,7 @@ void CudaDevice::learn_facts() {
     cudaDeviceProp prop{};
     check(cudaGetDeviceProperties(&prop, gpu->ordinal), "device properties");
     if (gpu->ordinal > 0 && facts_.name != prop.name)
-      throw DeviceFault("GPUs of two models: " + facts_.name + " and " + prop.name);
+      throw WrongGpus("GPUs of two models: " + facts_.name + " and " + prop.name);
     facts_.name = prop.name;
     facts_.uuid += (gpu->ordinal > 0 ? "," : "") + uuid_text(prop.uuid);
     facts_.units = prop.multiProcessorCount;
@@ -367,12 +367,13 @@ double CudaDevice::quiesce() {
 }
 
 void CudaDevice::prepare_window(const RepetitionPlan& plan, const Gpu& gpu) {
+  for (const Region& region : plan.poisoned)
+    if (region.bytes && region.gpu == gpu.ordinal) gpu.launch_poison(region, plan.poison);
+  // Inputs come last: what a copy engine of the worker's could have of them before A is the time of the eviction.
   for (std::size_t i = 0; i < plan.fills.size(); ++i) {
     const Region& to = plan.fills[i].to;
     if (to.gpu == gpu.ordinal) gpu.launch_copy(to.data, {staging_[i]->region().data, to.bytes, to.gpu});
   }
-  for (const Region& region : plan.poisoned)
-    if (region.bytes && region.gpu == gpu.ordinal) gpu.launch_poison(region, plan.poison);
   if (plan.evict)
     gpu::evict_kernel<<<gpu.units * 8, gpu::kThreads, 0, gpu.stream>>>(
         reinterpret_cast<const uint4*>(gpu.scratch->region().data), gpu.evict_words,

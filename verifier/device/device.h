@@ -25,6 +25,10 @@ namespace kbench::verify {
 struct DeviceFault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+// Not the GPUs that the task needs: their number, their models, what they reach. No GPU is at fault.
+struct WrongGpus : DeviceFault {
+  using DeviceFault::DeviceFault;
+};
 struct OutOfDeviceMemory : DeviceFault {
   using DeviceFault::DeviceFault;
 };

@@ -191,6 +191,8 @@ int grade(const Options& options) {
     return failed("task", fault);
   } catch (const verify::OutOfDeviceMemory& fault) {
     return failed("memory", fault);
+  } catch (const verify::WrongGpus& fault) {
+    return failed("gpus", fault);
   } catch (const verify::DeviceFault& fault) {
     return failed("device", fault);
   } catch (const process::ProcessFault& fault) {

@@ -16,7 +16,7 @@ namespace kbench::grade {
 inline constexpr char kVersion[] = "0.1.0";
 
 // Infrastructure. cause: submission, task, reference, device, memory, worker, compiler, conditions, calibration,
-// observer, files, image.
+// observer, files, image, gpus.
 struct GradeFault : std::runtime_error {
   GradeFault(std::string cause_, const std::string& message) : std::runtime_error(message), cause(std::move(cause_)) {}
   std::string cause;

@@ -27,7 +27,8 @@ inline constexpr double kVoidShareMax = 0.10;       // of a worker run's repetit
 inline constexpr double kStartExcessShare = 0.01;   // of a window: a long one's snapshot may start that much later too
 inline constexpr int kHardwareVoidsMax = 2;         // worker runs that hardware slowdown may void, a grading
 inline constexpr double kCheckBudgetSeconds = 4;    // of references and comparisons, a grading
-inline constexpr int kComparedMin = 2;              // a shape and worker run, whatever the reference costs
+inline constexpr int kComparedMin = 4;              // a shape and worker run, whatever the reference costs
+inline constexpr int kComparedLeast = 2;            // where memory holds no more
 inline constexpr double kTimeFloorUs = 1;           // the clocks tell no shorter times apart
 inline constexpr double kIntervalCoverage = 0.95;   // of the order-statistics interval
 inline constexpr double kPeakTolerance = 1.02;
@@ -121,13 +122,15 @@ struct RunPlan {
   std::vector<Keys> prepare;         // one a shape
   std::vector<Planned> repetitions;  // shapes interleaved in secret order
 };
-// `compared` says how many repetitions a shape and run are compared: see compared_per_run.
+// `compared` says how many repetitions a shape and run are compared, see compared_per_run: scored ones as far as they
+// go. Whoever leaves out the work of half of its scored calls, in a run and in two others to make the median, is not
+// seen once in 50,000 times with four of them, once in 40 with two of all.
 RunPlan draw_run(Secrets& secrets, int shapes, const std::vector<int>& compared);
 
 // How many of each shape's kRepetitions are compared in each run: all while one check of each shape costs few enough
-// seconds, else as many as the budget admits, equally for all shapes, at least kComparedMin. `sets_max` bounds the
-// snapshots of one run kept at a time: kept[s] of bytes[s] each within bytes_free. Throws NotCredible when even
-// kComparedMin do not fit.
+// seconds, else as many as the budget admits, equally for all shapes, at least kComparedMin. The snapshots of
+// one run must fit into bytes_free, which may leave fewer, at least kComparedLeast. Throws NotCredible when even those
+// do not fit.
 std::vector<int> compared_per_run(const std::vector<double>& check_seconds,
                                   const std::vector<std::uint64_t>& snapshot_bytes, std::uint64_t bytes_free);
 

@@ -49,14 +49,16 @@ RunPlan draw_run(Secrets& secrets, int shapes, const std::vector<int>& compared)
   for (int shape = 0; shape < shapes; ++shape) {
     plan.prepare.push_back(draw_keys(secrets));
     order.insert(order.end(), kRepetitions, shape);
+    // Unscored calls come behind the scored ones: nothing is gained by being wrong in them.
+    std::vector<std::size_t> scored(kScored), turns(kUnscored);
+    std::iota(scored.begin(), scored.end(), std::size_t{kUnscored});
+    std::iota(turns.begin(), turns.end(), std::size_t{0});
+    shuffle(scored, secrets);
+    shuffle(turns, secrets);
+    turns.insert(turns.begin(), scored.begin(), scored.end());
+    turns.resize(static_cast<std::size_t>(std::clamp(compared[static_cast<std::size_t>(shape)], 0, kRepetitions)));
     std::vector<bool> draw(kRepetitions, false);
-    std::fill_n(draw.begin(), std::clamp(compared[static_cast<std::size_t>(shape)], 0, kRepetitions), true);
-    for (std::size_t i = draw.size(); i > 1; --i) {
-      const std::size_t j = secrets.below(i);
-      const bool swapped = draw[i - 1];
-      draw[i - 1] = draw[j];
-      draw[j] = swapped;
-    }
+    for (const std::size_t turn : turns) draw[turn] = true;
     chosen.push_back(std::move(draw));
   }
   shuffle(order, secrets);
@@ -75,7 +77,7 @@ std::vector<int> compared_per_run(const std::vector<double>& check_seconds,
   const std::uint64_t set_bytes = std::accumulate(snapshot_bytes.begin(), snapshot_bytes.end(), std::uint64_t{0});
   int count = kRepetitions;
   while (count > kComparedMin && !(one_of_each * kWorkerRuns * count <= kCheckBudgetSeconds)) --count;
-  while (count > kComparedMin && set_bytes * static_cast<std::uint64_t>(count) > bytes_free) --count;
+  while (count > kComparedLeast && set_bytes * static_cast<std::uint64_t>(count) > bytes_free) --count;
   if (set_bytes * static_cast<std::uint64_t>(count) > bytes_free) {
     throw NotCredible("no memory for " + std::to_string(count) + " snapshots of each shape: " +
                       std::to_string(set_bytes) + " bytes a set, " + std::to_string(bytes_free) + " free");

@@ -34,6 +34,9 @@ TEST_CASE("the token file: made once, private, checked") {
   CHECK(token_in(path) == "chosen-by-the-operator");
   std::filesystem::create_symlink(path, folder / "link");
   CHECK_THROWS_WITH(token_in(folder / "link"), Catch::Contains("symbolic link"));
+  const std::string fifo = folder / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);  // whose opening would wait for a writer
+  CHECK_THROWS_WITH(token_in(fifo), Catch::Contains("not a regular file"));
   CHECK_THROWS(token_in(folder / "no-such-folder" / "token"));
   CHECK(token_in(folder / "second") != token);
   if (::geteuid() == 0) {  // nobody else can give a file away

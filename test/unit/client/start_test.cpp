@@ -40,7 +40,7 @@ TEST_CASE("the script that measures a task of two GPUs gives the container two")
   const Scratch scratch;
   StartTask task = start(scratch.path / "two");
   task.task = "tp-allreduce-residual-rmsnorm";
-  CHECK(start_task(task) == kOk);
+  CHECK(start_task(task, false) == kOk);
   const std::string script = (scratch.path / "two" / "measure").string();
   CHECK(std::system(("sh -n " + script).c_str()) == 0);
   // Docker reads the value as CSV: the quotes must reach it.

@@ -131,6 +131,9 @@ TEST_CASE("an infrastructure error of the verifier: its cause, its retry, its GP
   CHECK_FALSE(judged(measured).gpu_fault);
   measured.infra = R"({"cause":"image","message":"no PyTorch"})";
   CHECK(judged(measured).outcome.final);
+  measured.infra = R"({"cause":"gpus","message":"GPU 0 cannot reach the memory of GPU 1"})";
+  CHECK(judged(measured).outcome.final);
+  CHECK_FALSE(judged(measured).gpu_fault);
   measured.infra = R"({"cause":"conditions","message":"hot"})";
   CHECK_FALSE(judged(measured).outcome.final);
   measured.infra = "rubbish";

@@ -228,7 +228,7 @@ extern "C" int kbench_run(const kbench_args* args, kbench_stream stream_) {
         cudaDeviceGetAttribute(&found, cudaDevAttrMultiProcessorCount, device) != cudaSuccess ||
         cudaFuncSetAttribute(chain, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes) != cudaSuccess ||
         cudaMalloc(&arrived, sizeof(unsigned)) != cudaSuccess ||
-        cudaMemset(arrived, 0, sizeof(unsigned)) != cudaSuccess)
+        cudaMemsetAsync(arrived, 0, sizeof(unsigned), stream) != cudaSuccess)
       return 1;
     blocks = found;
   }

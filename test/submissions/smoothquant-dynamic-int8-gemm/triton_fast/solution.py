@@ -11,9 +11,10 @@ def quantise(X, smooth, quantised, scales, K, BLOCK: tl.constexpr):
     m = tl.program_id(0).to(tl.int64)
     k = tl.arange(0, BLOCK)
     inside = k < K
-    smoothed = tl.load(X + m * K + k, mask=inside, other=0).to(tl.float32) / tl.load(smooth + k, mask=inside, other=1)
-    scale = tl.max(tl.abs(smoothed), axis=0) / 127
-    q = smoothed / scale
+    # Rounded as the reference has it: by the division that is quicker some codes would be off by one.
+    smoothed = tl.div_rn(tl.load(X + m * K + k, mask=inside, other=0).to(tl.float32), tl.load(smooth + k, mask=inside, other=1))
+    scale = tl.div_rn(tl.max(tl.abs(smoothed), axis=0), 127.0)
+    q = tl.div_rn(smoothed, scale)
     # Adding 1.5 * 2^23 rounds to the nearest integer, ties to even.
     q = tl.minimum(tl.maximum((q + 12582912.0) - 12582912.0, -127.0), 127.0)
     tl.store(quantised + m * K + k, q.to(tl.int32).to(tl.int8), mask=inside)
