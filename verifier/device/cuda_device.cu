@@ -150,8 +150,8 @@ class CudaDevice : public Device {
     int count = 0;
     check(cudaGetDeviceCount(&count), "looking for GPUs");
     if (count != gpus)
-      throw WrongGpus("exactly " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
-                        " must be visible, found " + std::to_string(count));
+      throw WrongGpus("exactly " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") + " must be visible, found " +
+                      std::to_string(count));
     for (int number = 0; number < gpus; ++number) open(number);
     connect();
     learn_facts();
