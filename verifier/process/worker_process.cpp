@@ -135,11 +135,13 @@ Ended WorkerProcess::State::accept(std::uint32_t epoch) {
 Ended WorkerProcess::State::await(std::uint32_t epoch, std::chrono::nanoseconds deadline) {
   const auto start = Clock::now();
   const auto spin_end = start + command.limits.spin;
+  const auto answered = [&] {
+    return epoch == 0 ? __atomic_load_n(&from->status, __ATOMIC_ACQUIRE) != 0 : epoch_seen() == epoch;
+  };
   for (;;) {
     if (over()) return Ended::died;
     const std::uint32_t seen = epoch_seen();
-    const std::uint32_t status = __atomic_load_n(&from->status, __ATOMIC_ACQUIRE);
-    if (epoch == 0 ? status != 0 : seen == epoch) return accept(epoch);
+    if (answered()) return accept(epoch);
     if (seen != accepted) {
       violated("done for epoch " + std::to_string(seen) + " while " + std::to_string(epoch) + " was asked");
       return Ended::died;
@@ -150,7 +152,7 @@ Ended WorkerProcess::State::await(std::uint32_t epoch, std::chrono::nanoseconds 
       continue;
     }
     // Looked at once more after the process is gone: it may have answered and ended.
-    if (reap(WNOHANG)) return epoch != 0 && epoch_seen() == epoch ? accept(epoch) : Ended::died;
+    if (reap(WNOHANG)) return answered() ? accept(epoch) : Ended::died;
     if (now - start >= deadline) return Ended::timed_out;
     protocol::futex_wait(&from->done, seen, std::chrono::nanoseconds(kNap).count());
   }

@@ -321,8 +321,11 @@ TEST_CASE("processes that continue themselves for a moment only are found out") 
   REQUIRE(run.ready() == Ended::done);
   REQUIRE(run.call() == Ended::done);
   run.worker->stop();
-  std::this_thread::sleep_for(200ms);
-  run.worker->stop();
+  // On a busy machine their turn may be a while in coming.
+  for (int i = 0; i < 25 && run.worker->violation().empty(); ++i) {
+    std::this_thread::sleep_for(200ms);
+    run.worker->stop();
+  }
   CHECK(run.worker->violation().find("ran while stopped") == 0);
 }
 
