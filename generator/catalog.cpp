@@ -1,6 +1,6 @@
 // CATALOG.json: what a list of tasks needs to know of each, and how long an ideal kernel would take on the GPUs of
 // catalog/gpus.toml.
-#include "generator/toml.h"
+#include "toml/toml.h"
 // toml++ first, see definition.cpp.
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Reads values out of a TOML table and collects what is wrong with them: file, line, key, reason.
 #pragma once
 
-#include "generator/toml.h"
+#include "toml/toml.h"
 
 #include <initializer_list>
 #include <string>

@@ -1,13 +1,3 @@
-// Where the library meets what it takes for impossible it would end the process, or, in a release, go on regardless. No
-// other file of kbenchd includes it.
-#undef NDEBUG
-#include <stdexcept>
-struct ParserConfused : std::logic_error {
-  using std::logic_error::logic_error;
-};
-#define TOML_ASSERT(condition) ((condition) ? void() : throw ParserConfused("not TOML, in a way that has no name"))
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +5,7 @@ struct ParserConfused : std::logic_error {
 #include <sstream>
 
 #include "daemon/config/options.h"
+#include "toml/toml.h"
 
 namespace kbench::config {
 
@@ -51,37 +42,6 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
   return *closest;
 }
 
-// The line, from 1, of the first byte that is not ASCII and neither in a text nor in a comment; 0 where there is none.
-// TOML 1.0 has none there, but the library trips over it (version 3.3: is_non_ascii_horizontal_whitespace, and "[ä]").
-std::uint32_t line_of_stray_letter(std::string_view text) {
-  std::uint32_t line = 1;
-  std::string_view end;  // of the text or comment we are in
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '\n') ++line;
-    if (end.empty()) {
-      if (static_cast<unsigned char>(c) >= 0x80) return line;
-      // Within a word quotes open nothing: there the library reads on to the word's end.
-      if (i > 0 && std::string_view(" \t\r\n=[,{.").find(text[i - 1]) == std::string_view::npos && c != '#') continue;
-      for (const std::string_view quotes : {R"(""")", "\'\'\'", "\"", "\'"}) {
-        if (!text.substr(i).starts_with(quotes)) continue;
-        end = quotes;
-        i += quotes.size() - 1;
-        break;
-      }
-      if (c == '#') end = "\n";
-    } else if (c == '\\' && end.front() == '"') {
-      if (i + 1 < text.size() && text[i + 1] != '\n') ++i;
-    } else if (text.substr(i).starts_with(end) || (end.size() == 1 && c == '\n')) {
-      i += end.size() - 1;
-      // A text of several lines may end in up to two more quotes of its own.
-      for (int more = 0; end.size() == 3 && more < 2 && i + 1 < text.size() && text[i + 1] == end.front(); ++more) ++i;
-      end = {};
-    }
-  }
-  return 0;
-}
-
 class Reader {
  public:
   explicit Reader(const std::string& file_name) : file_name_(file_name) {}
@@ -89,10 +49,6 @@ class Reader {
   Config read(std::string_view text) {
     constexpr std::string_view kMark = "\xef\xbb\xbf";  // of UTF-8; some editors write it
     if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
-    if (const std::uint32_t line = line_of_stray_letter(text)) {
-      errors_.emplace(line, "a letter that is not ASCII, outside of a text and of a comment");
-      throw bad();
-    }
     toml::table root;
     try {
       root = toml::parse(text);

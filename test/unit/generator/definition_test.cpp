@@ -1,4 +1,4 @@
-#include "generator/toml.h"
+#include "toml/toml.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

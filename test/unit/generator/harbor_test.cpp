@@ -1,5 +1,5 @@
 // Harbor's task format as its releases 0.1 to 0.20 read it, checked over every generated task.
-#include "generator/toml.h"
+#include "toml/toml.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
