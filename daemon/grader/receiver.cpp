@@ -26,8 +26,7 @@ namespace {
 constexpr char kSocketName[] = "/report.sock";
 
 std::string response(int status, const std::string& body, bool keep) {
-  const char* reason = status == 200 ? "OK" : status == 409 ? "Conflict" : "Bad Request";
-  return "HTTP/1.1 " + std::to_string(status) + " " + reason +
+  return "HTTP/1.1 " + std::to_string(status) + " " + std::string(http::obsolete_reason(http::int_to_status(status))) +
          "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
          "\r\nConnection: " + (keep ? "keep-alive" : "close") + "\r\n\r\n" + body;
 }

@@ -83,7 +83,7 @@ std::vector<std::string> native_command(const CompileRequest& request, const std
   } else {
     command.push_back("-Wl,--require-defined=kbench_run");
   }
-  for (const std::string& folder : {build + "/src", request.task, installed("include")})
+  for (const std::string& folder : {build + "/src", fs::absolute(request.task).string(), installed("include")})
     command.insert(command.end(), {"-I", folder});
   for (const Source& source : sources) {
     if (has_suffix(source.path, ".cpp") || (language == "cuda" && has_suffix(source.path, ".cu")))

@@ -153,6 +153,8 @@ TEST_CASE("compile: the command writes an artefact and compile.json, and says wh
   CompileResult result = read_compile_json(out.path);
   CHECK(result.ok);
   CHECK(result.language == "cpp");
+  CHECK(verify("compile --task " + std::filesystem::relative(kTask).string() + " --submission " + in.path + " --out " +
+               out.path + " --device cpu") == 0);
   put(in.path + "/solution.cpp", "#error broken here\n");
   CHECK(verify(command + " 2>/dev/null") == 1);
   result = read_compile_json(out.path);
