@@ -33,12 +33,19 @@ std::string rounded(double value) {
 
 std::string harmless(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte >= 0x20 && byte != 0x7f) || c == '\n' || c == '\t') {
-      out += c;
+  const auto byte_at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto escaped = [&](unsigned byte) {
+    out.append("\\x").append(1, "0123456789abcdef"[byte >> 4]).append(1, "0123456789abcdef"[byte & 15]);
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const unsigned byte = byte_at(i);
+    if (byte == 0xc2 && byte_at(i + 1) >= 0x80 && byte_at(i + 1) < 0xa0) {  // controls beyond ASCII: U+009B is ESC [
+      escaped(byte);
+      escaped(byte_at(++i));
+    } else if ((byte >= 0x20 && byte != 0x7f) || byte == '\n' || byte == '\t') {
+      out += text[i];
     } else {
-      out.append("\\x").append(1, "0123456789abcdef"[byte >> 4]).append(1, "0123456789abcdef"[byte & 15]);
+      escaped(byte);
     }
   }
   return out;

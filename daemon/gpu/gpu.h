@@ -124,11 +124,11 @@ class Slots {
     Slots* owner_;
     std::vector<Slot> slots_;
   };
-  // Waits for `count` slots of the device (and model, if asked) at once. Who came first is served first: what fits a
-  // later one is left for an earlier one that waits for more. nullopt: stopped. Throws NoSlot when quarantine leaves
-  // too few.
+  // Waits for `count` slots of the device (and model, if asked) at once. Submitters take turns; of one submitter's who
+  // came first is served first. What fits a later one is left for an earlier one that waits for more. nullopt: stopped.
+  // Throws NoSlot when quarantine leaves too few.
   std::optional<Held> acquire(const std::string& device, int count, const std::string& model, const std::string& holder,
-                              const std::stop_token& stop);
+                              const std::stop_token& stop, const std::string& submitter = {});
   int usable(const std::string& device) const;  // not quarantined
   std::vector<std::string> models() const;      // of usable GPUs
   // The model that most usable GPUs are of, and how many: several GPUs of one task are of one model.
@@ -154,6 +154,13 @@ class Slots {
   struct Waiter {
     std::string device, model;
     std::size_t wanted;
+    std::int64_t turn;
+  };
+  // Start-time fair queueing (Goyal et al., 1996): a submitter's turns follow each other, the first follows the one
+  // that is served now. So a backlog that is ready lets others pass; and as `now` moves on, each of it has its turn.
+  struct Turns {
+    std::int64_t now = 0;
+    std::map<std::string, std::int64_t> last;  // by submitter; those beyond now
   };
   std::vector<Entry*> matching(const Waiter& waiter);
   std::vector<Entry*> free_for(const Waiter& waiter);
@@ -162,7 +169,8 @@ class Slots {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Entry> entries_;
-  std::list<const Waiter*> waiters_;  // in order of arrival
+  std::list<const Waiter*> waiters_;    // in the order in which they are served
+  std::map<std::string, Turns> turns_;  // by device
 };
 
 }  // namespace kbench::gpu

@@ -94,10 +94,16 @@ std::vector<Slots::Entry*> Slots::free_for(const Waiter& waiter) {
 }
 
 std::optional<Slots::Held> Slots::acquire(const std::string& device, int count, const std::string& model,
-                                          const std::string& holder, const std::stop_token& stop) {
-  const Waiter waiter{device, model, static_cast<std::size_t>(std::max(count, 1))};
+                                          const std::string& holder, const std::stop_token& stop,
+                                          const std::string& submitter) {
   std::unique_lock lock(mutex_);
-  const std::shared_ptr<void> place(nullptr, [this, at = waiters_.insert(waiters_.end(), &waiter)](void*) {
+  Turns& turns = turns_[device];
+  std::int64_t& last = turns.last.try_emplace(submitter, turns.now).first->second;
+  const Waiter waiter{device, model, static_cast<std::size_t>(std::max(count, 1)), ++last};
+  const auto behind = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* other) {
+    return other->device == device && other->turn > waiter.turn;
+  });
+  const std::shared_ptr<void> place(nullptr, [this, at = waiters_.insert(behind, &waiter)](void*) {
     waiters_.erase(at);
     changed_.notify_all();  // what was set aside for this one may fit another
   });
@@ -112,6 +118,8 @@ std::optional<Slots::Held> Slots::acquire(const std::string& device, int count, 
   if (!possible)
     throw NoSlot("no " + device + " slot is left" + (model.empty() ? "" : " of model " + model) + " (wanted " +
                  std::to_string(waiter.wanted) + ")");
+  turns.now = std::max(turns.now, waiter.turn);
+  std::erase_if(turns.last, [&](const auto& each) { return each.second <= turns.now; });
   std::vector<Slot> taken;
   for (std::size_t i = 0; i < waiter.wanted; ++i) {
     free[i]->state = SlotState::busy;

@@ -163,8 +163,8 @@ class Grading {
     while (true) {
       const bool any_model = submission.gpu_model.empty() && submission.gpus > 1;
       const std::string model = any_model ? site_.slots.commonest().model : submission.gpu_model;
-      std::optional<gpu::Slots::Held> held =
-          site_.slots.acquire(submission.device, submission.gpus, model, submission.id, stopper_.token());
+      std::optional<gpu::Slots::Held> held = site_.slots.acquire(submission.device, submission.gpus, model,
+                                                                 submission.id, stopper_.token(), submission.submitter);
       if (!held) throw Stopped();
       bool healthy = true;
       for (const gpu::Gpu& gpu : held->gpus()) {

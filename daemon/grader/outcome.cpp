@@ -94,8 +94,8 @@ double measuring_share(const std::string& spool, std::chrono::milliseconds whole
   for (std::string line; std::getline(lines, line);) {
     const Json event = parse(line);
     if (text_of(event, "type") != events::kPhase || !event.contains("ms")) continue;
-    const double at = std::min(number_of(event["ms"]).value_or(end), end);
-    if (within) measuring += std::max(0.0, at - began);
+    const double at = std::min(std::max(number_of(event["ms"]).value_or(end), began), end);  // time goes on
+    if (within) measuring += at - began;
     within = text_of(event, "phase") == "measure";
     began = at;
   }

@@ -81,6 +81,7 @@ void Host::settle() {
 }
 
 void Host::start(Box& box) {
+  if (box.facts.status != "created") fail(box.facts.name + " was started when it was " + box.facts.status);
   box.facts.status = "running";
   const auto nothing = [&](double probability) { return chance().with(probability); };
   box.result = !nothing(faults.dies);

@@ -41,11 +41,11 @@ struct Truth {
   struct Known {
     std::string key;
     bool cancel_asked = false;
-    int attempt = 0;                               // the highest that was claimed
-    bool held = false;                             // by this life of the program, which has not given it up yet
-    std::int64_t held_until_ms = 0;                // at least
-    std::set<std::pair<int, std::string>> finals;  // that were accepted: attempt, verdict
-    std::optional<store::Submission> ended;        // as first seen
+    int attempt = 0;                                  // the highest that was claimed
+    bool held = false;                                // by this life of the program, which has not given it up yet
+    std::int64_t held_until_ms = 0;                   // at least
+    std::vector<std::pair<int, std::string>> finals;  // that were accepted: attempt, verdict
+    std::optional<store::Submission> ended;           // as first seen
   };
   std::map<std::string, Known> accepted;   // by id
   std::map<std::string, std::string> ids;  // by idempotency key
@@ -59,6 +59,7 @@ class Watched : public grader::AttemptSource {
       : real_(std::move(real)), lease_(lease.count()), truth_(truth) {}
 
   std::optional<store::Lease> claim(const store::Wanted& wanted, milliseconds wait) override {
+    const std::int64_t before = now_ms();
     auto lease = real_->claim(wanted, wait);
     if (!lease) return lease;
     ++truth_.tally.attempts;
@@ -70,7 +71,7 @@ class Watched : public grader::AttemptSource {
       fail(lease->submission.id + ": the lease of attempt " + std::to_string(known.attempt) + " ended before its time");
     known.attempt = lease->attempt;
     known.held = true;
-    known.held_until_ms = 0;
+    known.held_until_ms = before + lease_;
     perhaps_yield();
     return lease;
   }
@@ -94,7 +95,7 @@ class Watched : public grader::AttemptSource {
     const bool accepted = real_->finish(id, attempt, outcome);
     if (accepted && outcome.kind != store::Outcome::Kind::infra) {
       auto& finals = truth_.accepted[id].finals;
-      finals.insert({attempt, outcome.verdict});
+      finals.emplace_back(attempt, outcome.verdict);
       if (finals.size() > 1) fail(id + ": two results were accepted");
     }
     return accepted;

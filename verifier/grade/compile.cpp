@@ -203,7 +203,9 @@ CompileResult read_compile_json(const std::string& out) {
   try {
     CompileResult result;
     result.ok = json.at("ok").get<bool>();
-    result.exit_code = json.at("exit_code").get<int>();
+    const auto& exit_code = json.at("exit_code");
+    if (!exit_code.is_number_integer()) throw GradeFault("compiler", "compile.json: exit_code is no whole number");
+    result.exit_code = exit_code.get<int>();
     result.seconds = json.at("seconds").get<double>();
     result.log = process::escaped(json.at("log").get<std::string>(), ProcessLimits{}.log_bytes + 1024);
     result.compiler = process::escaped(json.at("compiler").get<std::string>(), 256);

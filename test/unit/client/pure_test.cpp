@@ -82,8 +82,8 @@ TEST_CASE("progress") {
   p.take({"", "progress", "[]"});
   p.take({"", "state", R"({"data":7})"});
   CHECK(p.line() == "measuring  run 2 of 5  repetition 7 of 18");
-  p.take(event("state", R"({"state":"queued","cause":"engine: \u001b[2Jgone"})", 2));
-  CHECK(p.line() == "queued (attempt 2)  again: engine: \\x1b[2Jgone");
+  p.take(event("state", R"({"state":"queued","cause":"engine: \u001b[2J\u009b2J\u00e4gone"})", 2));
+  CHECK(p.line() == "queued (attempt 2)  again: engine: \\x1b[2J\\xc2\\x9b2J\u00e4gone");
   CHECK_FALSE(p.ended());
   p.take(event("result", "{}"));
   CHECK(p.ended());

@@ -221,3 +221,23 @@ TEST_CASE("what was set aside for a waiter that leaves fits the next") {
   CHECK_FALSE(first.get());
   CHECK(second.get());
 }
+
+TEST_CASE("submitters take turns; of one submitter's the first comes first") {
+  Slots slots(three());
+  auto held = slots.acquire("cpu", 0, "", "s-0", {});
+  std::mutex mutex;
+  std::vector<std::string> served;
+  std::vector<std::jthread> waiters;
+  const std::vector<std::string> come = {"a", "a", "a", "b", "a", "b", "c"};
+  for (const std::string& submitter : come) {
+    waiters.emplace_back([&] {
+      const auto mine = slots.acquire("cpu", 0, "", "s", {}, submitter);
+      const std::lock_guard lock(mutex);
+      served.push_back(submitter);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that it waits before the next one comes
+  }
+  held.reset();
+  waiters.clear();
+  CHECK(served == std::vector<std::string>{"a", "b", "c", "a", "b", "a", "a"});
+}

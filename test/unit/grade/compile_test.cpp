@@ -195,6 +195,7 @@ TEST_CASE("compile: a compile.json that a submission wrote is not believed blind
   const TemporaryFolder f;
   const std::string text =
       GENERATE("", "[]", "{\"ok\": 1}",
+               "{\"ok\":true,\"exit_code\":1e300,\"seconds\":0,\"log\":\"\",\"compiler\":\"\",\"language\":\"\"}",
                "{\"ok\":true,\"exit_code\":0,\"seconds\":\"x\",\"log\":\"\",\"compiler\":\"\",\"language\":\"\"}");
   put(f.path + "/compile.json", text);
   CHECK_THROWS_AS(read_compile_json(f.path), GradeFault);
