@@ -156,11 +156,11 @@ class Slots {
     std::size_t wanted;
     std::int64_t turn;
   };
-  // Start-time fair queueing (Goyal et al., 1996): a submitter's turns follow each other, the first follows the one
-  // that is served now. So a backlog that is ready lets others pass; and as `now` moves on, each of it has its turn.
+  // Start-time fair queueing (Goyal et al., 1996): a submitter's turns follow each other, the first is the one that is
+  // served now. So a backlog that is ready lets others pass; and as `now` moves on, each of it has its turn.
   struct Turns {
     std::int64_t now = 0;
-    std::map<std::string, std::int64_t> last;  // by submitter; those beyond now
+    std::map<std::string, std::int64_t> next;  // by submitter; those beyond now
   };
   std::vector<Entry*> matching(const Waiter& waiter);
   std::vector<Entry*> free_for(const Waiter& waiter);

@@ -98,8 +98,8 @@ std::optional<Slots::Held> Slots::acquire(const std::string& device, int count, 
                                           const std::string& submitter) {
   std::unique_lock lock(mutex_);
   Turns& turns = turns_[device];
-  std::int64_t& last = turns.last.try_emplace(submitter, turns.now).first->second;
-  const Waiter waiter{device, model, static_cast<std::size_t>(std::max(count, 1)), ++last};
+  std::int64_t& next = turns.next.try_emplace(submitter, turns.now).first->second;
+  const Waiter waiter{device, model, static_cast<std::size_t>(std::max(count, 1)), next++};
   const auto behind = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* other) {
     return other->device == device && other->turn > waiter.turn;
   });
@@ -119,7 +119,7 @@ std::optional<Slots::Held> Slots::acquire(const std::string& device, int count, 
     throw NoSlot("no " + device + " slot is left" + (model.empty() ? "" : " of model " + model) + " (wanted " +
                  std::to_string(waiter.wanted) + ")");
   turns.now = std::max(turns.now, waiter.turn);
-  std::erase_if(turns.last, [&](const auto& each) { return each.second <= turns.now; });
+  std::erase_if(turns.next, [&](const auto& each) { return each.second <= turns.now; });
   std::vector<Slot> taken;
   for (std::size_t i = 0; i < waiter.wanted; ++i) {
     free[i]->state = SlotState::busy;
