@@ -7,6 +7,7 @@
 #include <new>
 #include <vector>
 
+#include "test/simulation/census.h"
 #include "test/simulation/fibers.h"
 
 namespace kbench::sim {
@@ -41,6 +42,11 @@ void Disk::copy_from(const Disk& other) {
   }
 }
 
+std::int64_t Disk::size(const std::string& name) const {
+  const auto found = files.find(name);
+  return found == files.end() ? -1 : static_cast<std::int64_t>(found->second->bytes.size());
+}
+
 namespace {
 
 struct Handle {
@@ -52,12 +58,12 @@ struct Handle {
 };
 Handle& of(sqlite3_file* file) { return *reinterpret_cast<Handle*>(file); }
 
+constexpr double kSeldom = 10;  // a call's that SQLite seldom makes
+
 // Every call is a place to lose the turn, or to fail.
-int trouble(int error) {
+int trouble(const char* where, int error, const char* what = "error", double weight = 1) {
   perhaps_yield();
-  const double faults = Disk::current->faults;
-  if (faults == 0 || !chance().with(faults)) return SQLITE_OK;
-  return error == SQLITE_IOERR_WRITE && chance().one_in(2) ? SQLITE_FULL : error;
+  return strikes(where, what, Disk::current->faults * weight) ? error : SQLITE_OK;
 }
 
 int close_file(sqlite3_file* file) {
@@ -68,7 +74,7 @@ int close_file(sqlite3_file* file) {
 }
 
 int read_file(sqlite3_file* file, void* out, int amount, sqlite3_int64 offset) {
-  if (const int error = trouble(SQLITE_IOERR_READ)) return error;
+  if (const int error = trouble("store-read", SQLITE_IOERR_READ)) return error;
   const std::string& bytes = of(file).file->bytes;
   const auto from = std::min(static_cast<std::size_t>(offset), bytes.size());
   const auto have = std::min(static_cast<std::size_t>(amount), bytes.size() - from);
@@ -84,11 +90,12 @@ void put(Disk::File& file, const char* data, std::size_t amount, std::size_t off
 }
 
 int write_file(sqlite3_file* file, const void* data, int amount, sqlite3_int64 offset) {
-  if (const int error = trouble(SQLITE_IOERR_WRITE)) return error;
+  if (const int error = trouble("store-write", SQLITE_IOERR_WRITE)) return error;
+  if (const int error = trouble("store-write", SQLITE_FULL, "full")) return error;
   const auto all = static_cast<std::size_t>(amount), at = static_cast<std::size_t>(offset);
   const auto* bytes = static_cast<const char*>(data);
   std::size_t done = 0;
-  if (chance().one_in(16)) {
+  if (strikes("store-write", "cut", 1.0 / 16)) {
     done = chance().below(all);
     put(*of(file).file, bytes, done, at);
     perhaps_yield();
@@ -98,18 +105,19 @@ int write_file(sqlite3_file* file, const void* data, int amount, sqlite3_int64 o
 }
 
 int truncate_file(sqlite3_file* file, sqlite3_int64 size) {
-  if (const int error = trouble(SQLITE_IOERR_TRUNCATE)) return error;
+  if (const int error = trouble("store-truncate", SQLITE_IOERR_TRUNCATE, "error", kSeldom)) return error;
   of(file).file->bytes.resize(static_cast<std::size_t>(size));
   return SQLITE_OK;
 }
-int sync_file(sqlite3_file*, int) { return trouble(SQLITE_IOERR_FSYNC); }
+int sync_file(sqlite3_file*, int) { return trouble("store-sync", SQLITE_IOERR_FSYNC); }
 int size_of_file(sqlite3_file* file, sqlite3_int64* size) {
+  if (const int error = trouble("store-size", SQLITE_IOERR_FSTAT)) return error;
   *size = static_cast<sqlite3_int64>(of(file).file->bytes.size());
   return SQLITE_OK;
 }
 
 int lock_file(sqlite3_file* file, int level) {
-  perhaps_yield();
+  if (const int error = trouble("store-lock", SQLITE_IOERR_LOCK)) return error;
   Handle& handle = of(file);
   Disk::File& f = *handle.file;
   if (handle.level >= level) return SQLITE_OK;
@@ -151,6 +159,7 @@ int shm_map(sqlite3_file* file, int region, int size, int extend, void volatile*
   auto& shm = of(file).file->shm;
   const auto at = static_cast<std::size_t>(region);
   *out = nullptr;
+  if (const int error = trouble("store-shm-map", SQLITE_IOERR_SHMMAP)) return error;
   if (at >= shm.size() && !extend) return SQLITE_OK;
   while (shm.size() <= at) shm.push_back(std::make_unique<std::string>(static_cast<std::size_t>(size), '\0'));
   *out = shm[at]->data();
@@ -191,7 +200,7 @@ const sqlite3_io_methods kMethods = {2,           close_file,   read_file,      
 
 int open_file(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out_flags) {
   file->pMethods = nullptr;
-  if (const int error = trouble(SQLITE_CANTOPEN)) return error;
+  if (const int error = trouble("store-open", SQLITE_CANTOPEN)) return error;
   static int unnamed = 0;
   const std::string key = name ? name : "temporary-" + std::to_string(++unnamed);
   std::shared_ptr<Disk::File>& entry = Disk::current->files[key];
@@ -202,10 +211,11 @@ int open_file(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int
   return SQLITE_OK;
 }
 int delete_file(sqlite3_vfs*, const char* name, int) {
-  if (const int error = trouble(SQLITE_IOERR_DELETE)) return error;
+  if (const int error = trouble("store-delete", SQLITE_IOERR_DELETE, "error", kSeldom)) return error;
   return Disk::current->files.erase(name) ? SQLITE_OK : SQLITE_IOERR_DELETE_NOENT;
 }
 int access_file(sqlite3_vfs*, const char* name, int, int* out) {
+  if (const int error = trouble("store-access", SQLITE_IOERR_ACCESS)) return error;
   *out = Disk::current->files.contains(name);
   return SQLITE_OK;
 }

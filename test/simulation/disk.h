@@ -5,6 +5,7 @@
 // exclude each other as they do on a file system.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@ class Disk {
   double faults = 0;      // probability that a call fails: no space, or an input/output error
   void forget_program();  // locks, shared memory, handles
   void copy_from(const Disk& other);
+  std::int64_t size(const std::string& name) const;  // -1: there is none
 
   struct File;
   std::map<std::string, std::shared_ptr<File>> files;

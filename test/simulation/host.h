@@ -1,8 +1,10 @@
-// The machine under kbenchd: a Docker Engine with its images and containers, which outlive the program and sometimes
-// misbehave. host.cpp implements engine::Engine over it (in place of daemon/engine) and a Receiver that hears nothing
-// (in place of daemon/grader/receiver.cpp): events arrive by the spooled file, as they do when the connection is lost.
+// The machine under kbenchd: a Docker Engine with its images and containers, its GPUs, and the file system of the work
+// folder; they outlive the program and sometimes misbehave. host.cpp implements engine::Engine over it (in place of
+// daemon/engine) and a Receiver that hears nothing (in place of daemon/grader/receiver.cpp): events arrive by the
+// spooled file, as they do when the connection is lost.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -16,10 +18,11 @@ namespace kbench::sim {
 class Host {
  public:
   static Host* current;  // what engine::Engine talks to
+  Host();
 
   // Probabilities, of calls and of containers; all zero: a machine in good order.
   struct Faults {
-    double lost = 0;      // no answer; what was asked happens half of the time
+    double lost = 0;      // no answer; what was asked happens, or never does, or later
     double refused = 0;   // 500
     double full = 0;      // no space, of what makes something
     double slow = 0;      // a call takes up to a minute
@@ -28,7 +31,13 @@ class Host {
     double ill = 0;       // a GPU that the verifier complains of
     double dies = 0;      // a container that ends without a result
     double restarts = 0;  // of the Engine, at each call
+    double pruned = 0;    // an image that somebody else removes, at each call
+    double gpus = 0;      // a GPU that is lost, has an XID, or is not left by a process
+    double absent = 0;    // a GPU that is not there at a start
+    double folder = 0;    // calls to the work folder's file system, of us and of containers
   } faults;
+  std::string work_folder;
+  std::function<void()> on_restart;
 
   struct Box {
     engine::Container facts;
@@ -39,36 +48,67 @@ class Host {
     std::vector<std::string> holds;  // GPUs and uid ranges that it measures on
   };
   std::map<std::string, Box> boxes;  // by id
-  std::set<std::string> images = {"kbench/base:cpu", "kbench/base:cuda"};
-  // The reward that the measurement of (submission, attempt) came to.
-  std::map<std::pair<std::string, int>, double> rewards;
-
-  // Before each call: time passes, things go wrong. Throws EngineError. `makes`: it needs space.
-  void enter(const char* call, bool makes = false);
-  // After what was asked has happened: the answer may be lost.
-  void leave(const char* call);
-  void settle();  // containers whose time has come end
-  bool is_down() const;
-  void start(Box& box);
-  void kill(Box& box);
   Box* find(const std::string& id_or_name);
-  int made = 0;                    // containers
+  void start(Box& box);
+  void kill(Box& box, const char* call);  // `call`: that counts when it cannot be
+
+  std::map<std::string, engine::Image> images;  // by id
+  engine::Image* image(const std::string& id_or_tag);
+  std::string add_image(const std::vector<std::string>& tags, const std::map<std::string, std::string>& labels);
+  void remove_image(const std::string& id_or_tag);
+  void leave_scraps(const std::map<std::string, std::string>& labels);  // of a build that came to no end
+  void prune_one();                                                     // by somebody else
+  std::set<std::string> images_we_removed;
+
+  using Run = std::pair<std::string, int>;            // submission, attempt
+  std::map<Run, double> rewards;                      // that its measurement came to
+  std::map<Run, std::set<std::string>> bad_verdicts;  // that it may have, for what its containers did
+
+  std::map<std::string, std::int64_t> gpu_lost_until_ms;  // by uuid
+  bool is_lost(const std::string& gpu) const;
+
+  void settle();  // what was to happen by now happens: containers end, late calls take effect
+  bool is_down() const;
+  void restart();
+  void later(std::function<void()> what);
+  int made = 0;                    // containers and images
   std::uint64_t disturbances = 0;  // times that all connections broke
+  bool container_writes = false;   // not the program
 
  private:
   void finish(Box& box);
-  std::int64_t down_until_ms_ = 0;
-  bool lose_answer_ = false;
+  std::int64_t down_until_ms_ = 0, bases_back_ms_ = 0;
+  std::multimap<std::int64_t, std::function<void()>> later_;
+  bool late_ = false;  // a call is done that nobody waits for
   int measured_ = 0;
 };
 
-// Two GPUs that are always well.
-class Inventory : public gpu::Inventory {
+// A call to the Engine. Throws EngineError when it does not get there, and when its answer does not come back.
+class Call {
+ public:
+  explicit Call(const char* name, bool makes = false);  // `makes`: it needs space
+  // Does what was asked; or leaves it to the Engine, which does it when we have given up.
+  void change(const std::function<void()>& what);
+  void answered();
+  bool is_cut() const;
+
+ private:
+  void travel();
+  engine::EngineError lost(const char* how) const;
+  const char* name_;
+  std::uint64_t disturbances_ = 0;
+  bool loses_answer_ = false;
+};
+
+class Inventory : public gpu::Inventory {  // two GPUs
  public:
   std::vector<gpu::Gpu> list() override;
-  std::optional<std::string> fault(const std::string&) override { return {}; }
-  int processes(const std::string&) override { return 0; }
+  std::optional<std::string> fault(const std::string& uuid) override;
+  int processes(const std::string& uuid) override;
   std::optional<Xid> next_xid(std::chrono::milliseconds patience) override;
+
+ private:
+  std::map<std::string, std::int64_t> haunted_until_ms_;
 };
 
 }  // namespace kbench::sim

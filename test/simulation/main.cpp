@@ -4,17 +4,21 @@
 // grader::Grader with all its threads (claiming, renewing, housekeeping, reconciling, stopping), an attempt from image
 // to verdict, Containers, Images, gpu::Slots, work folders on a real file system. Their threads, locks and clocks are
 // simulated underneath (fibers.h), so that a seed decides everything.
-// Modelled: the disk under SQLite (disk.h), the Docker Engine behind the interface of daemon/engine and what containers
-// do (host.h), the clients, the GPUs. Not here: HTTP, the Engine's wire (test/unit/engine), the report socket, the loss
-// of power (what write() was given survives), data races (ThreadSanitizer).
+// Modelled: the disk under SQLite (disk.h), the file system of the work folder as far as it fails (folder.cpp), the
+// Docker Engine behind the interface of daemon/engine with its images and what containers do (host.h), the clients, the
+// GPUs. Not here: HTTP, the Engine's wire (test/unit/engine), the report socket, the loss of power (what write() was
+// given survives), data races (ThreadSanitizer).
 //
-// Things that go wrong: the program dies at any of its turns; SQLite's reads, writes and syncs fail; calls to the
-// Engine are refused, slow, or answered to nobody, though done; the Engine restarts; its disk is full; containers die,
-// hang, cannot be killed; the program is slow and leases run out; the clock is set forth and back by hours, while the
+// Things that go wrong (census.cpp has the list, and a run fails when one of them never did): the program dies at any
+// of its turns; SQLite's calls to its files fail; the work folder's disk is full or fails; calls to the Engine are
+// refused, slow, or answered to nobody, though done, or done later; the Engine restarts in the middle of them, and of
+// any phase; its disk is full; somebody removes its images; containers die, hang, cannot be killed; GPUs are lost, have
+// XIDs, are not left; the program is slow and leases run out; the clock is set forth and back by hours, while the
 // program runs and between two lives of it; submissions are cancelled and handed in twice. What must hold: an accepted
-// submission ends exactly once, with what its last attempt measured; attempts only go up; no lease ends before its
-// time, whatever the clock says; no two containers measure on one GPU or uid range; nothing is left over when all is
-// done; and the store's own invariants.
+// submission ends exactly once, with what its last attempt measured, and with no other verdict than its containers gave
+// reason for; attempts only go up; no lease ends before its time, whatever the clock says; no two containers measure on
+// one GPU or uid range; no image is removed that an attempt is about to use; nothing is left over when all is done; and
+// the store's own invariants.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +30,7 @@
 #include <string>
 #include <vector>
 
+#include "test/simulation/census.h"
 #include "test/simulation/fibers.h"
 #include "test/simulation/schedule.h"
 
@@ -33,12 +38,14 @@ using namespace kbench::sim;
 
 namespace {
 
+// So many schedules fail unless something went wrong in every place that there is, and everything that can.
+constexpr std::uint64_t kEnoughForPlaces = 500, kEnoughForAll = 2'000;
 constexpr std::uint64_t kPerProcess = 50;  // what dead programs held is only freed with the process
 
 struct Arguments {
   std::uint64_t seed = 1, schedules = 1000;
   int jobs = 1;
-  bool talk = false;
+  bool talk = false, census = false;
 };
 
 // The sums come back by a pipe.
@@ -73,6 +80,10 @@ bool parse(int argc, char** argv, Arguments& arguments) {
       arguments.talk = true;
       continue;
     }
+    if (name == "--census") {
+      arguments.census = true;
+      continue;
+    }
     if (i + 1 == argc) return false;
     const auto value = std::strtoull(argv[++i], nullptr, 10);
     if (name == "--seed")
@@ -92,7 +103,7 @@ bool parse(int argc, char** argv, Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   if (!parse(argc, argv, arguments)) {
-    std::fprintf(stderr, "usage: kbench-simulation [--seed N] [--schedules N] [--jobs N] [--talk]\n");
+    std::fprintf(stderr, "usage: kbench-simulation [--seed N] [--schedules N] [--jobs N] [--talk] [--census]\n");
     return 2;
   }
   std::string folder =
@@ -100,6 +111,7 @@ int main(int argc, char** argv) {
   if (!::mkdtemp(folder.data())) return 1;
   int pipe_ends[2];
   if (::pipe(pipe_ends) != 0) return 1;
+  begin_census();
   Sum all;
   int running = 0, failures = 0;
   const std::uint64_t end = arguments.seed + arguments.schedules;
@@ -137,5 +149,10 @@ int main(int argc, char** argv) {
       static_cast<unsigned long long>(all.schedules), static_cast<unsigned long long>(all.submissions),
       static_cast<unsigned long long>(all.attempts), static_cast<unsigned long long>(all.deaths), failures,
       static_cast<unsigned long long>(all.hash));
-  return failures == 0 ? 0 : 1;
+  if (arguments.census) print_census();
+  if (failures != 0) return 1;
+  const std::string untried = all.schedules < kEnoughForPlaces ? "" : never_tried(all.schedules >= kEnoughForAll);
+  if (untried.empty()) return 0;
+  std::printf("simulation: nothing of this has ever gone wrong:%s\n", untried.c_str());
+  return 1;
 }

@@ -1,5 +1,6 @@
 #include "test/simulation/schedule.h"
 
+#include <kbench/events.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -13,7 +14,9 @@
 
 #include "daemon/grader/files.h"
 #include "daemon/grader/grader.h"
+#include "daemon/grader/specs.h"
 #include "daemon/queue/queue.h"
+#include "test/simulation/census.h"
 #include "test/simulation/disk.h"
 #include "test/simulation/fibers.h"
 #include "test/simulation/host.h"
@@ -32,6 +35,9 @@ constexpr std::int64_t kQuietMs = 6 * 3'600'000;  // by then a machine in good o
 constexpr std::int64_t kBeginMs = 1'000'000, kBeginWallMs = 1'800'000'000'000;
 constexpr std::int64_t kClockMs = 48 * 3'600'000;  // that the clock is set by, at most
 
+const std::map<std::string, std::string> kOurImage = {{grader::kImageLabel, "env"},
+                                                      {grader::kImageOwnerLabel, kGrader}};
+
 std::string common_folder, store_path;
 Disk empty_disk;
 std::unique_ptr<grader::Tasks> tasks;
@@ -44,12 +50,19 @@ struct Truth {
     int attempt = 0;                                  // the highest that was claimed
     bool held = false;                                // by this life of the program, which has not given it up yet
     std::int64_t held_until_ms = 0;                   // at least
+    std::string phase;                                // of the attempt, as it said itself; empty: none yet
     std::vector<std::pair<int, std::string>> finals;  // that were accepted: attempt, verdict
     std::optional<store::Submission> ended;           // as first seen
   };
   std::map<std::string, Known> accepted;   // by id
   std::map<std::string, std::string> ids;  // by idempotency key
   Tally tally;
+
+  // To every attempt under way, in the phase that it is in.
+  void strike_phases(const char* what) const {
+    for (const auto& [id, known] : accepted)
+      if (known.held && !known.phase.empty()) count(known.phase + "-phase", what);
+  }
 };
 
 // The real source, watched.
@@ -72,6 +85,7 @@ class Watched : public grader::AttemptSource {
     known.attempt = lease->attempt;
     known.held = true;
     known.held_until_ms = before + lease_;
+    known.phase.clear();
     perhaps_yield();
     return lease;
   }
@@ -87,6 +101,14 @@ class Watched : public grader::AttemptSource {
   bool state(const std::string& id, int attempt, State state) override { return real_->state(id, attempt, state); }
   bool event(const std::string& id, int attempt, std::int64_t seq, const std::string& type,
              const std::string& json) override {
+    Truth::Known& known = truth_.accepted[id];
+    if (type == events::kPhase && attempt == known.attempt)
+      for (const char* phase : {"image", "compile", "slot", "measure"})
+        if (json.find("\"" + std::string(phase) + "\"") != json.npos) {
+          known.phase = phase;
+          if (chance().with(odds(known.phase + "-phase", "restart", 0))) Host::current->restart();
+          if (chance().with(odds(known.phase + "-phase", "death", 0))) die_within(20);
+        }
     return real_->event(id, attempt, seq, type, json);
   }
   bool finish(const std::string& id, int attempt, const store::Outcome& outcome) override {
@@ -119,7 +141,7 @@ class Watched : public grader::AttemptSource {
 
 class Schedule {
  public:
-  Schedule(std::uint64_t seed, bool talk) : chance_(seed), talk_(talk), folder_(common_folder + "/host") {
+  Schedule(std::uint64_t seed, bool talk) : chance_(seed), seed_(seed), talk_(talk), folder_(common_folder + "/host") {
     Disk::current = &disk_;
     Host::current = &host_;
     disk_.copy_from(empty_disk);
@@ -128,7 +150,10 @@ class Schedule {
     wanted_ = 1 + static_cast<int>(chance_.below(8));
     slots_.cpu_slots.assign(chance_.below(3), "0");
     slots_.gpus = slots_.cpu_slots.empty() || chance_.one_in(2);
+    host_.work_folder = folder_ + "/work";
+    host_.on_restart = [this] { truth_.strike_phases("restart"); };
     hurry_ = chance_.one_in(2);
+    tight_ = chance_.one_in(2);
     clock_is_set_ = chance_.one_in(2);
   }
 
@@ -150,15 +175,19 @@ class Schedule {
     ++truth_.tally.starts;
     for (auto& [id, known] : truth_.accepted) known.held = false;
     if (clock_is_set_ && chance_.one_in(2)) set_clock();
+    for (auto old = chance_.below(4); old > 0; --old)  // of a catalogue that was
+      host_.images[host_.add_image({"kbench/env:old-" + std::to_string(host_.made)}, kOurImage)].created_s = 0;
     Plan plan;
     plan.yields = std::vector{0.02, 0.1, 0.4}[chance_.below(3)];
     host_.faults = {};
     disk_.faults = 0;
+    focus_nowhere();
+    focused_ = false;
     // Half of the time order returns while the last life goes on, else with a new start.
     troubled_ = !last || chance_.one_in(2);
     if (troubled_) worry();
     if (!last) {
-      if (!chance_.one_in(4)) plan.dies_at_turn = static_cast<std::uint64_t>(some(20'000));
+      if (!chance_.one_in(focused_ ? 2 : 4)) plan.dies_at_turn = static_cast<std::uint64_t>(some(20'000));
     }
     const auto first_descriptor = static_cast<unsigned>(::dup(0));
     ::close(static_cast<int>(first_descriptor));
@@ -170,6 +199,7 @@ class Schedule {
       if (last && !troubled_) throw Failed(std::string("in good order: ") + fault.what());
     }
     if (!died) return;
+    truth_.strike_phases("death");
     ++truth_.tally.deaths;
     ::close_range(first_descriptor, ~0u, 0);  // what a process loses by dying: descriptors and their locks
     disk_.forget_program();
@@ -189,8 +219,12 @@ class Schedule {
   }
 
   void worry() {
+    // Mostly few things at a time: where everything goes wrong nothing gets far.
+    focused_ = !chance_.one_in(4);
+    if (focused_) focus_on(4 * seed_ + life_++, chance_.one_in(2) ? 0.3 : 0.9);
+    const std::uint64_t seldom = focused_ ? 16 : std::vector{3, 8}[chance_.below(2)];
     const auto perhaps = [&](double most) {
-      return chance_.one_in(3) ? most * static_cast<double>(chance_.below(100)) / 100 : 0;
+      return chance_.one_in(seldom) ? most * static_cast<double>(chance_.below(100)) / 100 : 0;
     };
     host_.faults = {.lost = perhaps(0.5),
                     .refused = perhaps(0.2),
@@ -198,9 +232,13 @@ class Schedule {
                     .slow = perhaps(0.3),
                     .stuck = perhaps(0.6),
                     .hangs = perhaps(0.6),
-                    .ill = perhaps(0.3),
+                    .ill = perhaps(0.6),
                     .dies = perhaps(0.3),
-                    .restarts = perhaps(0.03)};
+                    .restarts = perhaps(0.03),
+                    .pruned = perhaps(0.1),
+                    .gpus = perhaps(0.2),
+                    .absent = last_ ? 0 : 0.02,
+                    .folder = perhaps(0.05)};
     disk_.faults = perhaps(0.05);
   }
 
@@ -210,6 +248,7 @@ class Schedule {
     store_options.readers = 2;
     store_options.retry_delay = milliseconds(1'000);
     store_options.retry_delay_max = milliseconds(8'000);
+    if (tight_) store_options.wal_bytes_max = 128 << 10;
     const auto db = store::open_sqlite(store_path, store_options);
     queue::Options queue_options;
     queue_options.lease = milliseconds(hurry_ ? 4'000 : 30'000);
@@ -224,11 +263,12 @@ class Schedule {
     const auto count = 1 + chance_.below(2);
     for (std::uint64_t i = 0; i < count; ++i) clients.emplace_back([&] { client(*db, queue, stopping); });
     if (clock_is_set_) clients.emplace_back([&] { keep_setting_clock(stopping); });
-    if (troubled_) sleep_ms(some(200'000));
+    if (troubled_) sleep_ms(some(200'000) + (focused_ ? 60'000 : 0));
     if (last_) {
       troubled_ = false;
       host_.faults = {};
       disk_.faults = 0;
+      focus_nowhere();
       wait_for_all(*db, grader);
     }
     stopping = true;
@@ -244,14 +284,16 @@ class Schedule {
   grader::Options grader_options() const {
     grader::Options options;
     options.name = options.owner = kGrader;
-    options.work_folder = folder_ + "/work";
+    options.work_folder = host_.work_folder;
     options.disk_free_bytes_min = 1;
     options.full_disk_pause = milliseconds(5'000);
     options.compile_deadline = milliseconds(20'000);
     options.measure_deadline = milliseconds(40'000);
     options.reference_deadline = milliseconds(40'000);
     options.container_slack = milliseconds(5'000);
-    options.reconcile_every = milliseconds(30'000);
+    options.reconcile_every = milliseconds(tight_ ? 5'000 : 30'000);
+    options.prune_every = milliseconds(tight_ ? 10'000 : 60'000);
+    if (tight_) options.images_bytes_max = 1;
     options.compile_uid_first = static_cast<std::uint32_t>(::getuid());
     return options;
   }
@@ -305,7 +347,7 @@ class Schedule {
     made.device = slots_.gpus && (slots_.cpu_slots.empty() || number % 2 == 0) ? "cuda" : "cpu";
     made.gpus = made.device == "cuda" ? 1 + number % 2 : 0;
     made.language = "cpp";
-    made.files = {{"solution.cpp", "int x;"}};
+    made.files = {{"solution.cpp", "int x;"}, {"more/more.h", "int y;"}};
     const queue::Admission admission = queue.submit(made);
     if (admission.how != queue::Admitted::created && admission.how != queue::Admitted::replayed) return;
     const std::string& id = admission.submission.id;
@@ -344,21 +386,28 @@ class Schedule {
         look(db, id);
         all = all && truth_.accepted[id].ended;
       }
-      if (all && host_.boxes.empty()) return;
+      if (all && left_over().empty()) return;
     }
-    std::string left;
-    for (const auto& [id, box] : host_.boxes) left += " container " + box.facts.name;
+    std::string left = left_over();
     for (const auto& [id, known] : truth_.accepted)
       if (const auto now = db.get(id); !known.ended) left += " " + id + " (" + name_of(now->state) + ")";
     fail("not ended after six quiet hours:" + left);
   }
 
+  std::string left_over() const {
+    std::string left;
+    for (const auto& [id, box] : host_.boxes) left += " container " + box.facts.name;
+    for (const auto& [id, image] : host_.images)
+      if (image.tags.empty() && !image.labels.empty()) left += " image " + id;
+    for (const auto& entry : fs::directory_iterator(host_.work_folder))
+      if (entry.is_directory()) left += " " + entry.path().string();
+    return left;
+  }
+
   // ---- At the end.
 
   void check_all() {
-    if (!host_.boxes.empty()) throw Failed("left over: container " + host_.boxes.begin()->second.facts.name);
-    for (const auto& entry : fs::directory_iterator(folder_ + "/work"))
-      if (entry.is_directory()) throw Failed("left over: " + entry.path().string());
+    if (const std::string left = left_over(); !left.empty()) throw Failed("left over:" + left);
     store::Connection db("dbname=\"" + store_path + "\"");
     if (const std::string broken = store::test::broken_invariant(db); !broken.empty()) throw Failed(broken);
     std::int64_t stored = 0;
@@ -373,13 +422,19 @@ class Schedule {
     if (end.state == State::failed && end.verdict != "infra_error") throw Failed(id + " failed without a cause");
     for (const auto& [attempt, verdict] : known.finals)
       if (attempt != end.attempt || verdict != end.verdict) throw Failed(id + ": another result than the accepted one");
-    if (end.verdict != "correct") return;
+    if (end.verdict != "correct") {
+      if (end.state == State::done && !host_.bad_verdicts[{id, end.attempt}].contains(end.verdict))
+        throw Failed(id + ": the verdict " + end.verdict + " is of nothing that attempt " +
+                     std::to_string(end.attempt) + " did");
+      return;
+    }
     const auto reward = host_.rewards.find({id, end.attempt});
     if (reward == host_.rewards.end() || reward->second != end.reward)
       throw Failed(id + ": its reward is not what attempt " + std::to_string(end.attempt) + " measured");
   }
 
   Chance chance_;
+  const std::uint64_t seed_;
   const bool talk_;
   const std::string folder_;
   Disk disk_;
@@ -388,7 +443,8 @@ class Schedule {
   gpu::SlotOptions slots_;
   Truth truth_;
   int wanted_ = 0;
-  bool hurry_ = false, clock_is_set_ = false, last_ = false, troubled_ = false;
+  std::uint64_t life_ = 0;
+  bool hurry_ = false, tight_ = false, clock_is_set_ = false, last_ = false, troubled_ = false, focused_ = false;
 };
 
 void write(const std::string& path, const std::string& text) {
