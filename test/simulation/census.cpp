@@ -9,8 +9,6 @@
 #include <cstdlib>
 #include <map>
 #include <sstream>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "test/simulation/fibers.h"
@@ -73,8 +71,11 @@ constexpr Place kPlaces[] = {
 
 using Count = std::atomic<std::uint64_t>;
 std::map<std::string, std::map<std::string, Count*>> counts;
-std::string focus, focus_fault;
-double focused = 0;
+struct Focus {
+  std::string where, what;
+  double probability;
+};
+std::vector<Focus> focuses;
 
 }  // namespace
 
@@ -93,20 +94,23 @@ void begin_census() {
 void count(const std::string& where, const std::string& what) { ++*counts.at(where).at(what); }
 
 double odds(const std::string& where, const std::string& what, double probability) {
-  return where == focus && what == focus_fault ? std::max(probability, focused) : probability;
+  for (const Focus& focus : focuses)
+    if (where == focus.where && what == focus.what) probability = std::max(probability, focus.probability);
+  return probability;
 }
 
 void focus_on(std::uint64_t number, double probability) {
-  std::vector<std::pair<const char*, const char*>> all;
+  std::vector<Focus> all;
   for (const Place& place : kPlaces)
     for (const auto& [fault, times] : counts[place.name])
-      for (int i = 0; i < place.weight; ++i) all.emplace_back(place.name, fault.c_str());
-  std::tie(focus, focus_fault) = all[number % all.size()];
-  focused = probability;
+      for (int i = 0; i < place.weight; ++i) all.push_back({place.name, fault, probability});
+  focuses.push_back(all[number % all.size()]);
 }
 
-void focus_nowhere() { focus.clear(); }
-bool is_focused(const std::string& where) { return where == focus; }
+void focus_nowhere() { focuses.clear(); }
+bool is_focused(const std::string& where) {
+  return std::ranges::any_of(focuses, [&](const Focus& focus) { return focus.where == where; });
+}
 
 bool strikes(const std::string& where, const std::string& what, double probability) {
   probability = odds(where, what, probability);

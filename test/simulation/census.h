@@ -11,7 +11,7 @@ void begin_census();  // before the first fork: all processes count together
 void count(const std::string& where, const std::string& what);
 double odds(const std::string& where, const std::string& what, double probability);   // high where the focus is
 bool strikes(const std::string& where, const std::string& what, double probability);  // drawn, and counted
-// From now on one thing goes wrong in one place whenever it can: what seldom happens gets its share.
+// From now on this, too, goes wrong whenever it can: what seldom happens gets its share.
 void focus_on(std::uint64_t number, double probability);  // in the order of the list
 void focus_nowhere();
 bool is_focused(const std::string& where);

@@ -421,10 +421,11 @@ std::string Engine::create(const ContainerSpec& spec) {
     host().boxes.erase(std::string(there->facts.id));
   }
   const std::string id = "c" + std::to_string(++host().made);
-  call.change([spec, id] {
+  call.change([spec, id, life = host().life] {
     if (host().find(spec.name) || !host().images.contains(spec.image)) return;
     Host::Box box;
     box.spec = spec;
+    box.life = life;
     box.facts = {id, spec.name, spec.image, spec.labels, "created", 0, false, ""};
     host().boxes[id] = box;
   });

@@ -45,6 +45,7 @@ class Host {
     std::int64_t ends_ms = 0;  // running ones; 0: never
     std::int64_t unkillable_until_ms = 0;
     bool result = true;
+    int life = 0;                    // of the program, that asked for it
     std::vector<std::string> holds;  // GPUs and uid ranges that it measures on
   };
   std::map<std::string, Box> boxes;  // by id
@@ -71,6 +72,7 @@ class Host {
   bool is_down() const;
   void restart();
   void later(std::function<void()> what);
+  int life = 0;                    // of the program: its number
   int made = 0;                    // containers and images
   std::uint64_t disturbances = 0;  // times that all connections broke
   bool container_writes = false;   // not the program

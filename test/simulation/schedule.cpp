@@ -173,6 +173,7 @@ class Schedule {
   void live(bool last) {
     last_ = last;
     ++truth_.tally.starts;
+    ++host_.life;
     for (auto& [id, known] : truth_.accepted) known.held = false;
     if (clock_is_set_ && chance_.one_in(2)) set_clock();
     for (auto old = chance_.below(4); old > 0; --old)  // of a catalogue that was
@@ -222,6 +223,7 @@ class Schedule {
     // Mostly few things at a time: where everything goes wrong nothing gets far.
     focused_ = !chance_.one_in(4);
     if (focused_) focus_on(4 * seed_ + life_++, chance_.one_in(2) ? 0.3 : 0.9);
+    if (focused_ && chance_.one_in(2)) focus_on(chance_.bits(), 0.5);
     const std::uint64_t seldom = focused_ ? 16 : std::vector{3, 8}[chance_.below(2)];
     const auto perhaps = [&](double most) {
       return chance_.one_in(seldom) ? most * static_cast<double>(chance_.below(100)) / 100 : 0;
@@ -263,6 +265,7 @@ class Schedule {
     const auto count = 1 + chance_.below(2);
     for (std::uint64_t i = 0; i < count; ++i) clients.emplace_back([&] { client(*db, queue, stopping); });
     if (clock_is_set_) clients.emplace_back([&] { keep_setting_clock(stopping); });
+    clients.emplace_back([&] { watch_slots(grader, stopping); });
     if (troubled_) sleep_ms(some(200'000) + (focused_ ? 60'000 : 0));
     if (last_) {
       troubled_ = false;
@@ -322,6 +325,19 @@ class Schedule {
         look(db, id);
       } catch (const store::StoreFault&) {  // 503
       }
+    }
+  }
+
+  // A slot is nobody's only when what this life of the program had started there has ended.
+  void watch_slots(const grader::Grader& grader, const std::atomic<bool>& stopping) {
+    while (!stopping) {
+      sleep_ms(500);
+      const auto slots = grader.slots();
+      for (const auto& [id, box] : host_.boxes)
+        for (const gpu::SlotView& view : slots)
+          if (box.facts.running() && box.life == host_.life && view.state == gpu::SlotState::ready &&
+              grader::is_on(box.facts, view.slot))
+            fail(box.facts.name + " runs on a slot that is free");
     }
   }
 
