@@ -49,6 +49,7 @@ constexpr Place kPlaces[] = {
     {"compile-phase", "restart death"},
     {"slot-phase", "restart death", 10},
     {"measure-phase", "restart death", 6},
+    {"program", "stalls", 4},
     // The work folder's file system.
     {"mkdir", "full io"},
     {"mkdirat", "full io", 8},

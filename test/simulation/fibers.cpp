@@ -260,6 +260,7 @@ void begin_at_ms(std::int64_t steady_ms, std::int64_t wall_ms) {
   world.wall_ahead_ns = (wall_ms - steady_ms) * 1'000'000;
   world.trace = kNoTurns;
 }
+void stall_ms(std::int64_t ms) { world.now_ns += ms * 1'000'000; }
 void die_within(std::uint64_t turns) { world.plan.dies_at_turn = world.turns + 1 + world.chance->below(turns); }
 Chance& chance() { return *world.chance; }
 std::uint64_t trace() { return world.trace; }

@@ -54,6 +54,7 @@ void sleep_ms(std::int64_t ms);
 std::int64_t now_ms();   // steady; never goes back, also not from one run to the next
 std::int64_t wall_ms();  // since the epoch, by a clock that may be wrong
 void set_clock_by(std::int64_t ms);
+void stall_ms(std::int64_t ms);  // the whole program stands still meanwhile
 void die_within(std::uint64_t turns);
 Chance& chance();
 std::uint64_t trace();                            // a hash over all turns since then: equal for equal seeds

@@ -34,6 +34,7 @@ class Host {
     double pruned = 0;    // an image that somebody else removes, at each call
     double gpus = 0;      // a GPU that is lost, has an XID, or is not left by a process
     double absent = 0;    // a GPU that is not there at a start
+    double stalls = 0;    // of the program, each second
     double folder = 0;    // calls to the work folder's file system, of us and of containers
   } faults;
   std::string work_folder;

@@ -240,6 +240,7 @@ class Schedule {
                     .pruned = perhaps(0.1),
                     .gpus = perhaps(0.2),
                     .absent = last_ ? 0 : 0.02,
+                    .stalls = perhaps(0.2),
                     .folder = perhaps(0.05)};
     disk_.faults = perhaps(0.05);
   }
@@ -332,6 +333,7 @@ class Schedule {
   void watch_slots(const grader::Grader& grader, const std::atomic<bool>& stopping) {
     while (!stopping) {
       sleep_ms(500);
+      if (troubled_ && strikes("program", "stalls", host_.faults.stalls / 2)) stall_ms(chance_.magnitude(60'000));
       const auto slots = grader.slots();
       for (const auto& [id, box] : host_.boxes)
         for (const gpu::SlotView& view : slots)
