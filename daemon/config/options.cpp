@@ -87,6 +87,9 @@ void add_http(std::vector<Option>& all) {
       duration("http.idle_timeout", PLACE(http.idle_timeout), 1s, 1h, "Between two requests of a connection."));
   all.push_back(duration("http.request_timeout", PLACE(http.request_timeout), 1s, 1h,
                          "From a request's first byte to its last; and for the client to take the answer."));
+  all.push_back(duration("http.acknowledge_timeout", PLACE(http.acknowledge_timeout), 1s, 1h,
+                         "For a client's machine to acknowledge what was sent; past it the connection ends. So those "
+                         "end whose clients vanished without a word."));
   all.push_back(duration("http.stream_heartbeat", PLACE(http.stream_heartbeat), 1s, 10min,
                          "Between two signs of life in an event stream."));
   all.push_back(duration("http.stop_grace", PLACE(http.stop_grace), 0ms, 10min,

@@ -28,6 +28,7 @@ struct Limits {  // each in the config reference
   std::chrono::milliseconds idle_timeout{75'000};     // between two requests of a connection
   std::chrono::milliseconds request_timeout{
       30'000};  // from a request's first byte to its last; and for the client to take the answer
+  std::chrono::milliseconds acknowledge_timeout{60'000};  // a peer that acknowledges nothing for so long is gone
   std::chrono::milliseconds stream_heartbeat{15'000};
   std::chrono::milliseconds stop_grace{3'000};  // stop() lets running requests end for so long
   int io_threads = 2, handler_threads = 16;     // and as many as io_threads for quick handlers

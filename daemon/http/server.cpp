@@ -90,7 +90,8 @@ Task<error_code> AsioServer::accept_one(Shard& shard) {
   if (ec || stopping_) co_return ec;
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
-  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof kUnacknowledgedMs);
+  const auto gone_after_ms = static_cast<unsigned>(limits_.acknowledge_timeout.count());
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &gone_after_ms, sizeof gone_after_ms);
   // Whoever says nothing gives way; a request or a stream never does.
   const bool refused = connections_ >= limits_.connections_max && !idle_.evict();
   if (refused && refusals_ >= kRefusalsMax) co_return ec;

@@ -46,7 +46,6 @@ inline constexpr std::size_t kSmallAnswerBytes = 4096;
 inline constexpr std::size_t kReadBytesMax = 65'536;  // at a time
 inline constexpr int kRefusalsMax = 64;  // connections being told 503 at a time; more are closed without a word
 inline constexpr std::string_view kNoBody;
-inline constexpr int kUnacknowledgedMs = 60'000;  // a peer that acknowledges nothing for so long is gone
 
 // A share of a counter, given back at the end of its scope.
 template <class T>

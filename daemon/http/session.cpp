@@ -101,6 +101,12 @@ std::size_t header_lines(std::string_view bytes, bool begun) {
   return static_cast<std::size_t>(std::count(header.begin(), header.end(), '\n'));
 }
 
+// Beast takes any byte in the quoted text of a chunk's extension; one who ends lines at a bare LF sees other chunks.
+void check_extensions(std::uint64_t, beast::string_view extensions, error_code& ec) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\t'; };
+  if (std::any_of(extensions.begin(), extensions.end(), control)) ec = beast::http::error::bad_chunk_extension;
+}
+
 bool is_http(error_code ec) { return ec.category() == make_error_code(beast::http::error::bad_method).category(); }
 
 // What to answer when reading failed; nothing when the peer has gone or was idle.
@@ -189,6 +195,7 @@ Task<std::optional<Response>> AsioServer::receive(Connection& c, Incoming& in, S
   Parser parser;
   parser.header_limit(static_cast<std::uint32_t>(limits_.header_bytes_max));
   parser.body_limit(limits_.body_bytes_max);
+  parser.on_chunk_header(check_extensions);
   bool folded = false;
   const error_code ec = co_await receive_header(c, parser, folded);
   if (ec || c.expired) co_return faulted(ec, c, in, limits_);
@@ -225,6 +232,8 @@ Task<error_code> AsioServer::receive_header(Connection& c, Parser& parser, bool&
     if (room == 0) co_return beast::http::error::buffer_overflow;
     auto [ec, got] = co_await c.socket.async_read_some(c.buffer.prepare(room), kTry);
     if (ec) co_return ec == asio::error::eof ? make_error_code(beast::http::error::end_of_stream) : ec;
+    // While so much comes from so many that there are always bytes to take, no sweep finds a read that it could cancel.
+    if (c.expired) co_return make_error_code(asio::error::timed_out);
     c.buffer.commit(got);
   }
 }

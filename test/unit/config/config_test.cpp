@@ -52,6 +52,7 @@ body_bytes_max = "4 MiB"
 header_bytes_max = 8192
 request_timeout = "10 s"
 stop_grace = "250 ms"
+acknowledge_timeout = "20 s"
 [queue]
 depth_max = 5
 lease = "1 min"
@@ -70,6 +71,7 @@ socket = "/tmp/e.sock"
   CHECK(c.http.header_bytes_max == 8192);
   CHECK(c.http.request_timeout == 10s);
   CHECK(c.http.stop_grace == 250ms);
+  CHECK(c.http.acknowledge_timeout == 20s);
   CHECK(c.queue.depth_max == 5);
   CHECK(c.queue.lease == 1min);
   CHECK(c.store.retry_delay == 100ms);
@@ -210,6 +212,10 @@ TEST_CASE("every limit holds at its edges") {
   CHECK(errors_of("[http]\nbody_bytes_max = 1073741825").size() == 1);
   CHECK(errors_of("[http]\nidle_timeout = \"999 ms\"").size() == 1);
   CHECK(errors_of("[http]\nidle_timeout = \"1 s\"").empty());
+  CHECK(errors_of("[http]\nacknowledge_timeout = \"999 ms\"").size() == 1);
+  CHECK(errors_of("[http]\nacknowledge_timeout = \"1 s\"").empty());
+  CHECK(errors_of("[http]\nacknowledge_timeout = \"1 h\"").empty());
+  CHECK(errors_of("[http]\nacknowledge_timeout = \"61 min\"").size() == 1);
 }
 
 TEST_CASE("the table: every option in a section, named once, documented, its default in range") {

@@ -1,6 +1,7 @@
 #include "test/unit/http/client.h"
 
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -41,6 +42,13 @@ bool RawClient::send(std::string_view bytes) {
 }
 
 void RawClient::half_close() { ::shutdown(socket_, SHUT_WR); }
+
+void RawClient::vanish() {
+  sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);  // no byte of any packet
+  const sock_fprog filter{1, &drop};
+  if (::setsockopt(socket_, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) != 0)
+    throw std::runtime_error("a filter for packets");
+}
 
 bool RawClient::read_more(steady_clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_clock::now()).count();

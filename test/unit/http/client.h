@@ -19,6 +19,7 @@ class RawClient {
 
   bool send(std::string_view bytes);  // false: the peer has closed
   void half_close();
+  void vanish();  // from now on nothing that is sent to it arrives, nor is it told so: as if its machine had lost power
   // One answer: head and, by its Content-Length, body. What was read beyond it is kept for the next. Empty: closed, or
   // nothing came.
   std::string answer(std::chrono::milliseconds patience = std::chrono::seconds(5), bool head_only = false);

@@ -6,8 +6,9 @@
 
 namespace kbench::test {
 
-// Raises the soft limit of descriptors to the hard one; how many connections one process may hold then, at most `most`.
-int connections_possible(int most);
+// Raises the limit of descriptors to what so many connections take, in a process of their own too. Throws where that is
+// not allowed, and says what to do.
+void allow_connections(int count);
 
 class Crowd {
  public:
@@ -24,5 +25,16 @@ class Crowd {
 };
 
 long resident_bytes();  // of this process
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define KBENCH_SANITIZED
+#endif
+#endif
+#ifdef KBENCH_SANITIZED
+inline constexpr long kOverhead = 8;  // of a sanitizer, on bounds of memory and of time
+#else
+inline constexpr long kOverhead = 1;
+#endif
 
 }  // namespace kbench::test

@@ -1,11 +1,13 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <thread>
 
 #include "daemon/http/http.h"
 #include "test/unit/http/client.h"
+#include "test/unit/http/crowd.h"
 
 using namespace kbench::http;
 using namespace kbench::test;
@@ -13,13 +15,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
+constexpr std::size_t kPieceBytes = 256 * 1024;
+
 // A log of numbered events that streams follow; the test appends to it.
 struct Log {
   std::mutex mutex;
   std::vector<std::string> entries;
   bool ended = false;
   std::vector<std::function<void()>> wakes;
-  std::atomic<int> pulls{0};
+  std::atomic<std::size_t> bytes_pulled{0};  // by all streams
 
   void append(std::string entry, bool last = false) {
     std::vector<std::function<void()>> all;
@@ -34,12 +38,12 @@ struct Log {
   Stream follow(std::size_t after) {
     auto at = std::make_shared<std::size_t>(after);
     return {[this, at] {
-              ++pulls;
               const std::scoped_lock lock(mutex);
               std::string text;
-              // Like the real thing, at most so many events a pull.
-              for (int n = 0; *at < entries.size() && n < 100; ++n, ++*at)
+              // Like the real thing, at most so many bytes a pull, one event more at most.
+              for (; *at < entries.size() && text.size() < kPieceBytes; ++*at)
                 text += event_text(static_cast<std::int64_t>(*at) + 1, "e", entries[*at]);
+              bytes_pulled += text.size();
               return std::pair(text, ended && *at == entries.size());
             },
             [this](std::function<void()> wake) {
@@ -165,7 +169,37 @@ TEST_CASE("streams are bounded, and a client that leaves frees its place at once
   for (auto& client : clients) CHECK(has(client.until("hello"), "hello"));
 }
 
-TEST_CASE("a reader that takes nothing is dropped and holds one piece of the log at most") {
+TEST_CASE("readers that take nothing are dropped, and hold one piece of the log each at most") {
+  constexpr std::size_t kReaders = 50, kEntries = 3000, kEntryBytes = 10'000;
+  // What the kernel keeps for a socket is its own, and bounded by it: 4 MiB to be sent, unless it was set up otherwise.
+  constexpr std::size_t kSocketBytes = 6 << 20;
+  auto limits = Fixture::quick();
+  limits.streams_max = kReaders + 1;
+  limits.request_timeout = 60s;
+  Fixture f(limits);
+  std::vector<RawClient> slow;
+  for (std::size_t i = 0; i < kReaders; ++i) slow.push_back(f.open("", 4096));
+  {
+    const std::scoped_lock lock(f.log.mutex);
+    for (std::size_t i = 0; i < kEntries; ++i) f.log.entries.emplace_back(kEntryBytes, 'x');
+  }
+  const long before = resident_bytes();
+  f.log.append("the end", true);
+  long most = 0;
+  for (std::size_t seen = 0; f.log.bytes_pulled == 0 || seen != f.log.bytes_pulled;) {  // until all have had enough
+    seen = f.log.bytes_pulled;
+    std::this_thread::sleep_for(500ms);
+    most = std::max(most, resident_bytes() - before);
+  }
+  INFO(f.log.bytes_pulled / kReaders << " bytes pulled a reader, " << most / long{kReaders} << " bytes of memory");
+  CHECK(f.log.bytes_pulled < kReaders * (kSocketBytes + 2 * kPieceBytes));  // of 30 MB that there are for each
+  CHECK(most < kOverhead * static_cast<long>(kReaders * 3 * kPieceBytes));  // of 1500 MB: a piece, and as a chunk
+  auto good = f.open();
+  CHECK(has(good.until("the end", 20s), "the end"));
+  f.server->stop();
+}
+
+TEST_CASE("a reader that takes nothing is dropped in time") {
   Fixture f;
   auto slow = f.open("", 4096);
   auto good = f.open();
