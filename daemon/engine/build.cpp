@@ -31,33 +31,12 @@ std::string build_path(const BuildSpec& spec) {
   return path;
 }
 
-// The Engine puts `labels` on the last image alone, in a step at the end. What a build that was cut off or failed has
-// left would be known to nobody, so every stage begins with them. (The classic builder knows no here-documents.)
-std::string labelled(const std::string& dockerfile, const std::map<std::string, std::string>& labels) {
-  std::string step = "LABEL";
-  for (const auto& [name, value] : labels) {
-    const bool plain = std::ranges::all_of(
-        name + value, [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-' || c == '_'; });
-    if (!plain) throw EngineError(Kind::bad_request, 0, "build: the label " + name + "=" + value + " needs quotes");
-    step.append(" ").append(name).append("=").append(value);
-  }
-  if (labels.empty()) return dockerfile;
-  std::string out;
-  bool continues = false, stage = false;  // of the instruction that the line belongs to
-  std::istringstream lines(dockerfile);
-  for (std::string line; std::getline(lines, line);) {
-    out += line + "\n";
-    const std::size_t first = line.find_first_not_of(" \t\r"), last = line.find_last_not_of(" \t\r");
-    if (first == line.npos || line[first] == '#') continue;  // also within an instruction
-    if (!continues) {
-      std::string word = line.substr(first, line.find_first_of(" \t\r\\", first) - first);
-      std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
-      stage = word == "from";
-    }
-    continues = line[last] == '\\';
-    if (stage && !continues) out += step + "\n";
-  }
-  return out;
+bool begins_stage(const std::string& instruction) {
+  const std::size_t first = instruction.find_first_not_of(" \t\r");
+  if (first == instruction.npos) return false;
+  std::string word = instruction.substr(first, instruction.find_first_of(" \t\r", first) - first);
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  return word == "from";
 }
 
 // What a build's stream has said so far.
@@ -81,6 +60,32 @@ struct Progress {
 };
 
 }  // namespace
+
+// The Engine puts `labels` on the last image alone, in a step at the end. What a build that was cut off or failed has
+// left would be known to nobody, so every stage begins with them. (The classic builder knows no here-documents.)
+std::string labelled(const std::string& dockerfile, const std::map<std::string, std::string>& labels) {
+  std::string step = "LABEL";
+  for (const auto& [name, value] : labels) {
+    const bool plain = std::ranges::all_of(
+        name + value, [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-' || c == '_'; });
+    if (!plain) throw EngineError(Kind::bad_request, 0, "build: the label " + name + "=" + value + " needs quotes");
+    step.append(" ").append(name).append("=").append(value);
+  }
+  if (labels.empty()) return dockerfile;
+  std::string out, instruction;  // the one that the line belongs to, as the builder joins its lines
+  std::istringstream lines(dockerfile);
+  for (std::string line; std::getline(lines, line);) {
+    out += line + "\n";
+    const std::size_t first = line.find_first_not_of(" \t\r"), last = line.find_last_not_of(" \t\r");
+    if (first == line.npos || line[first] == '#') continue;  // also within an instruction
+    const bool continues = line[last] == '\\';
+    instruction += line.substr(0, continues ? last : line.size());
+    if (continues) continue;
+    if (begins_stage(instruction)) out += step + "\n";
+    instruction.clear();
+  }
+  return out;
+}
 
 std::optional<Image> Engine::image(const std::string& reference) {
   const Call call{.method = "GET", .path = "/images/" + reference + "/json", .timeout = impl_->options.inspect_timeout};

@@ -90,4 +90,7 @@ struct Engine::Impl {
 
 Container container_of(const Json& inspected);
 
+// The Dockerfile with the labels at the beginning of every stage. Throws bad_request for a label that needs quotes.
+std::string labelled(const std::string& dockerfile, const std::map<std::string, std::string>& labels);
+
 }  // namespace kbench::engine

@@ -30,6 +30,7 @@ struct Transfer {
   const HttpRequest& request;
   HttpReply reply;
   std::size_t sent = 0;
+  bool head_whole = false;  // of the final answer: libcurl takes a head that was cut for a whole one
   std::exception_ptr thrown;
   bool accepted() const { return reply.status >= 200 && reply.status < 300; }
 };
@@ -52,9 +53,11 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* con
     while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
     if (line.starts_with("HTTP/")) {  // a new status line: what came before was informational
       transfer.reply.headers.clear();
+      transfer.head_whole = false;
       const std::size_t space = line.find(' ');
       transfer.reply.status = space == line.npos ? 0 : std::atoi(std::string(line.substr(space + 1)).c_str());
     } else if (line.empty()) {
+      transfer.head_whole = true;
       if (transfer.accepted() && transfer.request.on_accepted) transfer.request.on_accepted();
     } else if (const std::size_t colon = line.find(':'); colon != line.npos && transfer.reply.headers.size() < 100) {
       std::string name(line.substr(0, colon));
@@ -146,7 +149,7 @@ std::optional<CURLcode> perform(CURLM* multi, CURL* easy, const std::stop_token&
 
 HttpReply exchange(const std::string& socket, milliseconds connect_timeout, const HttpRequest& request) {
   global_init();
-  Transfer transfer{request, {}, 0, {}};
+  Transfer transfer{request, {}, 0, false, {}};
   std::unique_ptr<CURLM, MultiFree> multi(curl_multi_init());
   std::unique_ptr<CURL, EasyFree> easy(curl_easy_init());
   std::unique_ptr<curl_slist, ListFree> headers(curl_slist_append(nullptr, "Expect:"));
@@ -167,6 +170,8 @@ HttpReply exchange(const std::string& socket, milliseconds connect_timeout, cons
   if (*result != CURLE_OK && !early)
     throw EngineError(Kind::unreachable, transfer.reply.status,
                       what + " at " + socket + ": " + curl_easy_strerror(*result));
+  if (!transfer.head_whole)
+    throw EngineError(Kind::unreachable, transfer.reply.status, what + " at " + socket + ": the answer was cut");
   return std::move(transfer.reply);
 }
 

@@ -81,40 +81,46 @@ std::string chunk_of(std::string_view bytes) {
   return size + std::string(bytes) + "\r\n";
 }
 
-void write_reply(FakeWire& wire, const FakeRequest& request, const FakeReply& reply) {
-  std::string head =
+// All but what a stream sends.
+std::string bytes_of(const std::string& method, const FakeReply& reply) {
+  std::string out =
       "HTTP/1.1 " + std::to_string(reply.status) + " Status\r\nContent-Type: " + reply.content_type + "\r\n";
-  for (const auto& [name, value] : reply.headers) head += name + ": " + value + "\r\n";
+  for (const auto& [name, value] : reply.headers) out += name + ": " + value + "\r\n";
   const bool chunked = reply.chunk_bytes > 0 || reply.stream;
-  const bool bodiless = request.method == "HEAD" || reply.status == 204 || reply.status == 304;
+  const bool bodiless = method == "HEAD" || reply.status == 204 || reply.status == 304;
   if (!bodiless)
-    head +=
-        chunked ? "Transfer-Encoding: chunked\r\n" : "Content-Length: " + std::to_string(reply.body.size()) + "\r\n";
-  wire.send(head + "Connection: close\r\n\r\n");
-  if (bodiless) return;
-  if (reply.stream) {
-    if (reply.stream(wire, [&](std::string_view bytes) { wire.send(chunk_of(bytes)); })) wire.send("0\r\n\r\n");
-    return;
-  }
+    out += chunked ? "Transfer-Encoding: chunked\r\n" : "Content-Length: " + std::to_string(reply.body.size()) + "\r\n";
+  out += "Connection: close\r\n\r\n";
+  if (bodiless || reply.stream) return out;
   const std::string_view body = std::string_view(reply.body).substr(0, reply.cut_after.value_or(reply.body.size()));
-  if (!chunked) {
-    wire.send(body);
-    return;
-  }
+  if (!chunked) return out.append(body);
   for (std::size_t at = 0; at < body.size(); at += reply.chunk_bytes)
-    wire.send(chunk_of(body.substr(at, reply.chunk_bytes)));
-  if (!reply.cut_after) wire.send("0\r\n\r\n");
+    out += chunk_of(body.substr(at, reply.chunk_bytes));
+  return reply.cut_after ? out : out + "0\r\n\r\n";
+}
+
+void write_reply(FakeWire& wire, const FakeRequest& request, const FakeReply& reply) {
+  wire.send(bytes_of(request.method, reply));
+  if (!reply.stream || request.method == "HEAD") return;
+  if (reply.stream(wire, [&](std::string_view bytes) { wire.send(chunk_of(bytes)); })) wire.send("0\r\n\r\n");
 }
 
 }  // namespace
 
+std::size_t whole_bytes(const std::string& method, const FakeReply& reply) { return bytes_of(method, reply).size(); }
+
 bool FakeWire::send(std::string_view bytes) {
+  const bool whole = !left_ || bytes.size() <= *left_;
+  if (left_) {
+    bytes = bytes.substr(0, *left_);
+    *left_ -= bytes.size();
+  }
   while (!bytes.empty()) {
     const ssize_t count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (count <= 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }
-  return true;
+  return whole;
 }
 
 bool FakeWire::gone() const {
@@ -206,7 +212,6 @@ void FakeHttp::serve(int fd) {
     const std::lock_guard lock(mutex_);
     requests_.push_back(request->method + " " + request->path);
   }
-  FakeWire wire(fd);
   // The script decides before the body is read: it may want to answer early.
   const bool early = [&] {
     const std::lock_guard lock(mutex_);
@@ -219,6 +224,7 @@ void FakeHttp::serve(int fd) {
   request->body = rest.substr(0, length);
   const FakeReply reply = answer(*request);
   std::this_thread::sleep_for(reply.delay);
+  FakeWire wire(fd, reply.cut_whole);
   if (!reply.drop) write_reply(wire, *request, reply);
 }
 

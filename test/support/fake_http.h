@@ -25,12 +25,13 @@ struct FakeRequest {
 // Writes to the client and tells whether it is still there.
 class FakeWire {
  public:
-  explicit FakeWire(int fd) : fd_(fd) {}
+  explicit FakeWire(int fd, std::optional<std::size_t> bytes_max = {}) : fd_(fd), left_(bytes_max) {}
   bool send(std::string_view bytes);
   bool gone() const;
 
  private:
   int fd_;
+  std::optional<std::size_t> left_;
 };
 
 struct FakeReply {
@@ -39,12 +40,16 @@ struct FakeReply {
   std::map<std::string, std::string> headers{};
   std::size_t chunk_bytes = 0;             // 0: Content-Length; else chunks of that size
   std::optional<std::size_t> cut_after{};  // the connection ends after so many bytes of the body
+  std::optional<std::size_t> cut_whole{};  // the connection ends after so many bytes of the answer, its head included
   std::chrono::milliseconds delay{0};      // before the answer
   bool drop = false;                       // no answer at all
   bool unread_body = false;                // answers without reading the request's body, then closes
   // After the headers (chunked): sends what it likes; the answer ends properly when it returns true, is cut when false.
   std::function<bool(FakeWire&, const std::function<void(std::string_view)>& chunk)> stream{};
 };
+
+// How long the answer is on the wire, its head included; not of a stream.
+std::size_t whole_bytes(const std::string& method, const FakeReply& reply);
 
 class FakeHttp {
  public:

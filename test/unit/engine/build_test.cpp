@@ -61,12 +61,13 @@ TEST_CASE("every stage of a build begins with its labels, so that what is left o
   spec.labels["kbench.image-owner"] = "me";
   spec.context = {{"Dockerfile",
                    "# escape=\\\nARG A=x\nfrom $A \\\n  # of\n  AS one\r\nRUN echo \\\nFROM \\  \n\n&& true\n"
-                   "FROMAGE\n  FROM\tone\nCOPY . /"},
+                   "FROMAGE\n  FROM\tone\nFR\\\n# of\nOM two\nCOPY . /"},
                   {"sub/Dockerfile", "FROM x\n"}};
   stage.engine.build(spec);
   const std::string label = "LABEL kbench.image=env kbench.image-owner=me\n";
   spec.context[0].content = "# escape=\\\nARG A=x\nfrom $A \\\n  # of\n  AS one\r\n" + label +
-                            "RUN echo \\\nFROM \\  \n\n&& true\nFROMAGE\n  FROM\tone\n" + label + "COPY . /\n";
+                            "RUN echo \\\nFROM \\  \n\n&& true\nFROMAGE\n  FROM\tone\n" + label +
+                            "FR\\\n# of\nOM two\n" + label + "COPY . /\n";
   CHECK(body == write_tar(spec.context));
   spec.labels = {{"a", "b c"}};
   CHECK(error_of([&] { stage.engine.build(spec); }).kind == Kind::bad_request);
