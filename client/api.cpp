@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "client/client.h"
+#include "client/json.h"
 
 namespace kbench::client {
 namespace {
@@ -69,7 +69,7 @@ std::size_t on_body(char* bytes, std::size_t, std::size_t count, void* user) {
 [[noreturn]] void refused(const Reply& reply) {
   std::string text;
   try {
-    const auto problem = nlohmann::json::parse(reply.body);
+    const auto problem = parsed(reply.body);
     text = problem.at("title").get<std::string>();
     const auto more = [&](const nlohmann::json& fault) {
       std::string line;
@@ -82,7 +82,7 @@ std::size_t on_body(char* bytes, std::size_t, std::size_t count, void* user) {
     } else {
       text = more(problem);
     }
-  } catch (const nlohmann::json::exception&) {
+  } catch (const std::exception&) {
     text = "status " + std::to_string(reply.status) + ", which is not of kbenchd; is the URL right?";
   }
   throw Refused(harmless(text), reply.body);

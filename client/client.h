@@ -125,6 +125,8 @@ int exit_code_of(const std::string& submission_json);
 
 // Text of a server as a terminal may show it: control characters become \xNN, but for line breaks and tabs.
 std::string harmless(std::string_view text);
+// The same for a server's JSON, which means the same then: \u00NN.
+std::string harmless_json(std::string_view json);
 
 std::string rounded(double value);  // four digits, for people
 

@@ -12,9 +12,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "client/client.h"
+#include "client/json.h"
 
 namespace kbench::client {
 namespace {
@@ -348,9 +348,9 @@ int doctor(const std::optional<Options>& server, const std::string& data_folder,
       continue;
     }
     std::printf("%-4s  %-8s  %s\n", name_of(f.level), f.part.c_str(), harmless(f.text).c_str());
-    if (!f.fix.empty()) std::printf("                fix: %s\n", f.fix.c_str());
+    if (!f.fix.empty()) std::printf("                fix: %s\n", harmless(f.fix).c_str());
   }
-  if (as_json) std::printf("%s\n", all.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
+  if (as_json) std::printf("%s\n", line_of(all).c_str());
   return good ? kOk : kNotCorrect;
 }
 

@@ -1,8 +1,8 @@
 // status, list, log, details, cancel, tasks, gpus: one question, one answer.
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "client/commands.h"
+#include "client/json.h"
 
 namespace kbench::client {
 namespace {
@@ -11,9 +11,7 @@ using nlohmann::json;
 
 std::string path_of(const std::string& id) { return "/api/v1/submissions/" + encoded(id); }
 
-void print_json(const json& value) {
-  std::printf("%s\n", value.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
-}
+void print_json(const json& value) { std::printf("%s\n", line_of(value).c_str()); }
 void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
 std::string text_in(const json& object, const char* name) {
@@ -56,7 +54,7 @@ std::string joined(const json& list) {
 int status(Api& api, const std::string& id, bool as_json) {
   const auto reply = api.ask("GET", path_of(id));
   if (as_json) {
-    print_json(json::parse(reply.body));
+    print_json(parsed(reply.body));
   } else {
     print(described(reply.body));
   }
@@ -77,7 +75,7 @@ int list(Api& api, const Listing& given, bool as_json) {
   const auto is_full = [&] { return rows.size() > static_cast<std::size_t>(given.limit); };
   std::string cursor;
   do {
-    const auto page = json::parse(
+    const auto page = parsed(
         api.ask("GET", "/api/v1/submissions" + query + (cursor.empty() ? "" : "&cursor=" + encoded(cursor))).body);
     for (const auto& s : page.at("submissions")) {
       if (!given.all && is_full()) break;
@@ -85,7 +83,9 @@ int list(Api& api, const Listing& given, bool as_json) {
       rows.push_back({text_in(s, "id"), text_in(s, "task"), text_in(s, "device"), text_in(s, "state"),
                       text_in(s, "verdict"), reward_in(s), text_in(s, "created")});
     }
-    cursor = given.all || !is_full() ? text_in(page, "next") : "";  // pages may be short before the end
+    const auto next = given.all || !is_full() ? text_in(page, "next") : "";  // pages may be short before the end
+    if (!next.empty() && next == cursor) throw std::runtime_error("the server's list goes in a circle");
+    cursor = next;
   } while (!cursor.empty());
   if (!as_json) print(table(rows));
   return kOk;
@@ -102,14 +102,14 @@ int log(Api& api, const std::string& id, bool as_json) {
 }
 
 int details(Api& api, const std::string& id) {
-  print_json(json::parse(api.ask("GET", path_of(id) + "/details").body));
+  print_json(parsed(api.ask("GET", path_of(id) + "/details").body));
   return kOk;
 }
 
 int cancel(Api& api, const std::string& id, bool as_json) {
   const auto reply = api.ask("DELETE", path_of(id));
   if (as_json) {
-    print_json(json::parse(reply.body));
+    print_json(parsed(reply.body));
   } else {
     print(reply.status == 202 ? "cancel requested\n" : "cancelled\n");
   }
@@ -121,7 +121,7 @@ int tasks(Api& api, const std::string& id, bool as_json) {
     const auto slash = id.find('/');
     const auto path =
         slash == std::string::npos ? encoded(id) : encoded(id.substr(0, slash)) + "/" + encoded(id.substr(slash + 1));
-    const auto task = json::parse(api.ask("GET", "/api/v1/tasks/" + path).body);
+    const auto task = parsed(api.ask("GET", "/api/v1/tasks/" + path).body);
     if (as_json) {
       print_json(task);
     } else {
@@ -129,7 +129,7 @@ int tasks(Api& api, const std::string& id, bool as_json) {
     }
     return kOk;
   }
-  const auto all = json::parse(api.ask("GET", "/api/v1/tasks").body).at("tasks");
+  const auto all = parsed(api.ask("GET", "/api/v1/tasks").body).at("tasks");
   if (as_json) print_json(all);
   std::vector<std::vector<std::string>> rows{{"TASK", "GPUS", "METRIC", "DEVICES", "LANGUAGES", "TITLE"}};
   for (const auto& t : all) {
@@ -142,7 +142,7 @@ int tasks(Api& api, const std::string& id, bool as_json) {
 }
 
 int gpus(Api& api, bool as_json) {
-  const auto all = json::parse(api.ask("GET", "/api/v1/gpus").body).at("slots");
+  const auto all = parsed(api.ask("GET", "/api/v1/gpus").body).at("slots");
   if (as_json) print_json(all);
   std::vector<std::vector<std::string>> rows{{"SLOT", "DEVICE", "MODEL", "STATE", "SUBMISSION", "REASON"}};
   for (const auto& s : all)

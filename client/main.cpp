@@ -175,14 +175,14 @@ int main(int argc, char** argv) {
   try {
     return run(app, given);
   } catch (const Refused& e) {
-    if (given.as_json && !e.body.empty()) std::printf("%s", e.body.c_str());
+    if (given.as_json && !e.body.empty()) std::printf("%s", harmless_json(e.body).c_str());
     std::fprintf(stderr, "kbench: %s\n", e.what());
     return kRefused;
   } catch (const UsageError& e) {
     std::fprintf(stderr, "kbench: %s\n", harmless(e.what()).c_str());
     return kUsage;
   } catch (const Unreachable& e) {
-    if (given.as_json && !e.body.empty()) std::printf("%s", e.body.c_str());
+    if (given.as_json && !e.body.empty()) std::printf("%s", harmless_json(e.body).c_str());
     std::fprintf(stderr, "kbench: %s\n", harmless(e.what()).c_str());
     return kUnreachable;
   } catch (const std::exception& e) {  // an answer that is no JSON

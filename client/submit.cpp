@@ -4,10 +4,10 @@
 
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "client/commands.h"
+#include "client/json.h"
 
 namespace kbench::client {
 namespace {
@@ -27,7 +27,7 @@ std::string random_key() {
 std::string path_of(const std::string& id) { return "/api/v1/submissions/" + encoded(id); }
 
 bool is_final(const std::string& submission) {
-  const auto state = json::parse(submission).value("state", "");
+  const auto state = parsed(submission).value("state", "");
   return state == "done" || state == "cancelled" || state == "failed";
 }
 
@@ -91,7 +91,7 @@ int waited(Api& api, const std::string& id, bool as_json) {
         if (!as_json) display.note(text);
       });
   display.clear();
-  std::printf("%s\n", as_json ? json::parse(submission).dump().c_str() : verdict_line(submission).c_str());
+  std::printf("%s\n", as_json ? line_of(parsed(submission)).c_str() : verdict_line(submission).c_str());
   return exit_code_of(submission);
 }
 
@@ -116,13 +116,13 @@ int submit(Api& api, const Submit& given, bool as_json) {
   const auto key = given.idempotency_key.empty() ? random_key() : given.idempotency_key;
   const auto reply = api.ask("POST", "/api/v1/submissions", body_of(given).dump(),
                              {{"Content-Type", "application/json"}, {"Idempotency-Key", key}});
-  const auto submission = json::parse(reply.body);
+  const auto submission = parsed(reply.body);
   const auto id = submission.at("id").get<std::string>();
   if (!given.id_file.empty() && !(std::ofstream(given.id_file) << id << "\n").flush()) {
     throw UsageError(given.id_file + ": cannot be written; the submission is " + id);
   }
   if (!given.wait) {
-    std::printf("%s\n", as_json ? submission.dump().c_str() : harmless(id).c_str());
+    std::printf("%s\n", as_json ? line_of(submission).c_str() : harmless(id).c_str());
     return kOk;
   }
   if (!as_json) std::fprintf(stderr, "%s\n", harmless(id).c_str());
@@ -135,14 +135,14 @@ int events(Api& api, const std::string& id, std::int64_t after, bool as_json) {
   const auto submission = followed(
       api, id, after == 0 ? "" : std::to_string(after),
       [&](const Event& event) {
-        const auto whole = json::parse(event.data, nullptr, false);
-        if (as_json || !whole.is_object()) {
+        const auto whole = as_json ? json() : parsed(event.data);
+        if (as_json) {
+          std::printf("%s\n", harmless_json(event.data).c_str());
+        } else if (!whole.is_object()) {
           std::printf("%s\n", harmless(event.data).c_str());
         } else {
           std::printf("%6s  %s  %-10s  %s\n", harmless(event.id).c_str(), harmless(whole.value("at", "")).c_str(),
-                      harmless(event.type).c_str(),
-                      harmless(whole.value("data", json::object()).dump(-1, ' ', false, json::error_handler_t::replace))
-                          .c_str());
+                      harmless(event.type).c_str(), line_of(whole.value("data", json::object())).c_str());
         }
         std::fflush(stdout);
       },

@@ -1,9 +1,9 @@
 // What people read.
 #include <array>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "client/client.h"
+#include "client/json.h"
 
 namespace kbench::client {
 namespace {
@@ -31,24 +31,44 @@ std::string rounded(double value) {
   return out.data();
 }
 
-std::string harmless(std::string_view text) {
+namespace {
+
+// `escaped` writes a control character, of one byte or two.
+template <class Escaped>
+std::string without_controls(std::string_view text, const Escaped& escaped) {
   std::string out;
   const auto byte_at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto escaped = [&](unsigned byte) {
-    out.append("\\x").append(1, "0123456789abcdef"[byte >> 4]).append(1, "0123456789abcdef"[byte & 15]);
-  };
   for (std::size_t i = 0; i < text.size(); ++i) {
     const unsigned byte = byte_at(i);
     if (byte == 0xc2 && byte_at(i + 1) >= 0x80 && byte_at(i + 1) < 0xa0) {  // controls beyond ASCII: U+009B is ESC [
-      escaped(byte);
-      escaped(byte_at(++i));
+      escaped(out, text.substr(i++, 2));
     } else if ((byte >= 0x20 && byte != 0x7f) || byte == '\n' || byte == '\t') {
       out += text[i];
     } else {
-      escaped(byte);
+      escaped(out, text.substr(i, 1));
     }
   }
   return out;
+}
+
+void add_hex(std::string& out, const char* before, char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  out.append(before).append(1, "0123456789abcdef"[byte >> 4]).append(1, "0123456789abcdef"[byte & 15]);
+}
+
+}  // namespace
+
+std::string harmless(std::string_view text) {
+  return without_controls(text, [](std::string& out, std::string_view control) {
+    for (const char c : control) add_hex(out, "\\x", c);
+  });
+}
+
+std::string harmless_json(std::string_view json) {
+  return without_controls(json, [](std::string& out, std::string_view control) {
+    if (control == "\r") return;  // white space between values, else it is no JSON
+    add_hex(out, "\\u00", control.back());
+  });
 }
 
 void Progress::take(const Event& event) {
@@ -81,7 +101,7 @@ std::string Progress::line() const {
 }
 
 std::string verdict_line(const std::string& submission_json) {
-  const auto s = json::parse(submission_json);
+  const auto s = parsed(submission_json);
   const auto verdict = text_in(s, "verdict");
   std::string out = verdict.empty() ? text_in(s, "state") : verdict;
   if (s.contains("reward") && s["reward"].is_number()) {
@@ -95,7 +115,7 @@ std::string verdict_line(const std::string& submission_json) {
 }
 
 std::string described(const std::string& submission_json) {
-  const auto s = json::parse(submission_json);
+  const auto s = parsed(submission_json);
   std::string out;
   const auto row = [&](const char* name, const std::string& value) {
     if (value.empty()) return;
@@ -127,7 +147,7 @@ std::string described(const std::string& submission_json) {
 }
 
 int exit_code_of(const std::string& submission_json) {
-  const auto s = json::parse(submission_json);
+  const auto s = parsed(submission_json);
   const auto state = text_in(s, "state"), verdict = text_in(s, "verdict");
   if (state == "cancelled") return kCancelled;
   if (state == "failed" || verdict == "infra_error") return kInfra;

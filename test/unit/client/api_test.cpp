@@ -158,3 +158,24 @@ TEST_CASE("where events cannot be had, looking now and then finds the end") {
   CHECK(wait(api, "s-1", true) == kCancelled);
   CHECK(looks == 3);
 }
+
+TEST_CASE(
+    "a list that leads nowhere and an event nested without end are errors, not for ever and not the stack's end") {
+  const auto server = http::Server::create({});
+  std::atomic<int> pages{0};
+  server->route("GET", "/api/v1/submissions", http::Access::open, [&](const http::Request&) {
+    ++pages;
+    return json(R"({"submissions":[],"next":"s-1"})");
+  });
+  server->route("GET", "/api/v1/submissions/{id}/events", http::Access::open, [](const http::Request&) {
+    const std::size_t deep = 200'000;
+    http::Response r;
+    r.content_type = "text/event-stream";
+    r.body = http::event_text(1, "state", "{\"data\":" + std::string(deep, '[') + std::string(deep, ']') + "}");
+    return r;
+  });
+  Api api(options_for(server->listen("127.0.0.1", 0)));
+  CHECK_THROWS_WITH(client::list(api, {}, true), Catch::Contains("in a circle"));
+  CHECK(pages == 2);
+  CHECK_THROWS_WITH(client::events(api, "s-1", 0, false), Catch::Contains("too deep"));
+}

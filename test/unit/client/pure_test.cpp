@@ -110,6 +110,18 @@ TEST_CASE("exit codes and text of a submission") {
   CHECK(text.find("verdict") == std::string::npos);
 }
 
+TEST_CASE("a server's texts change no terminal, and its JSON means the same then") {
+  CHECK(harmless("a\r\x1b[2J\x7f\tb\n\u009b\u00e4") == "a\\x0d\\x1b[2J\\x7f\tb\n\\xc2\\x9b\u00e4");
+  CHECK(harmless_json("{\"a\":\"\x7f\u009b\u00e4\"}\r\n") == "{\"a\":\"\\u007f\\u009b\u00e4\"}\n");
+  CHECK(harmless_json("\xc2") == "\xc2");
+  const std::string deep(100'000, '[');
+  for (const auto& text : {deep + std::string(deep.size(), ']'), deep}) {
+    CHECK_THROWS(described(text));
+    CHECK_THROWS(verdict_line(text));
+    CHECK_THROWS(exit_code_of(text));
+  }
+}
+
 TEST_CASE("pauses grow, heed the server, and are bounded") {
   CHECK(pause_before(1, "") == 200ms);
   CHECK(pause_before(3, "") == 800ms);
