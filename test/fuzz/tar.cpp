@@ -1,8 +1,9 @@
-// A build context, written and read back by a reader of its own: what is in it is what was given.
-#include "daemon/engine/tar.h"
-
+// A build context, written and read back by a reader of its own: what is in it is what was given. And a Dockerfile,
+// whose stages are labelled: nothing else of it changes.
 #include <map>
+#include <sstream>
 
+#include "daemon/engine/impl.h"
 #include "test/fuzz/fuzz.h"
 
 using namespace kbench;
@@ -33,9 +34,43 @@ std::map<std::string, std::pair<std::string, bool>> read(std::string_view tar) {
   return files;
 }
 
+constexpr char kLabel[] = "LABEL fuzz.a=1 fuzz.b=x-y";
+
+std::string labelled(const std::string& dockerfile) {
+  return engine::labelled(dockerfile, {{"fuzz.a", "1"}, {"fuzz.b", "x-y"}});
+}
+
+// The text without the labels, and how many there were.
+std::pair<std::string, std::size_t> without_labels(const std::string& text) {
+  std::string rest;
+  std::size_t labels = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line == kLabel) {
+      ++labels;
+    } else {
+      rest += line + "\n";
+    }
+  }
+  return {rest, labels};
+}
+
+void check_labels(const std::string& text) {
+  if (text.find("LABEL fuzz") != text.npos) return;
+  const std::string once = labelled(text);
+  const auto [rest, labels] = without_labels(once);
+  require(rest == text || rest == text + "\n", "the same instructions");
+  require(without_labels(labelled(once)).second == 2 * labels, "the labels begin no stage and end none");
+  std::string begun = "FROM x\n" + labelled("FROM y\n" + text);
+  require(begun.starts_with(std::string("FROM x\nFROM y\n") + kLabel + "\n"), "a stage begins with its labels");
+  require(labelled(text + "\n\nfrom z\n").ends_with(kLabel + std::string("\n")) || text.find('\\') != text.npos,
+          "the last stage, too");
+}
+
 }  // namespace
 
 KBENCH_FUZZ_TARGET(data, size) {
+  check_labels({reinterpret_cast<const char*>(data), size});
   Input input(data, size);
   std::vector<engine::TarEntry> entries;
   std::map<std::string, std::pair<std::string, bool>> given;
