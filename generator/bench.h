@@ -43,9 +43,6 @@ class Author {
 // From now on a crash says which headers' functions were running before it ends the process as it would have.
 void tell_crashes();
 
-// What a cpu device need read to empty the caches where no windows are opened: next to nothing.
-inline constexpr std::uint64_t kNoWindows = 1 << 20;
-
 // Memory for all tensors at one shape, of a problem that is spread over its GPUs. `device` and `problem` outlive it.
 class Bench {
  public:

@@ -378,7 +378,7 @@ void record(const std::string& root, const Definition& definition, const std::st
 std::vector<LintRow> lint(const std::string& root, const std::string& id, bool cuda) {
   const Definition definition = load(root, id);
   const std::unique_ptr<verify::Device> device =
-      cuda ? verify::open_cuda_device(definition.problem.gpus) : verify::open_cpu_device(kNoWindows);
+      cuda ? verify::open_cuda_device(definition.problem.gpus) : verify::open_cpu_device();
   Linter linter(root, definition, *device, cuda);
   const std::vector<LintRow> rows = linter.run();
   if (std::none_of(rows.begin(), rows.end(), [](const LintRow& row) { return row.verdict == "FAILED"; }))

@@ -96,7 +96,7 @@ void measure_precision(const std::string& root, const std::string& id, bool cuda
   const Problem &problem = definition.problem, spread_out = spread(problem);
   const Author author(root, definition, cuda);
   const std::unique_ptr<verify::Device> device =
-      cuda ? verify::open_cuda_device(problem.gpus) : verify::open_cpu_device(kNoWindows);
+      cuda ? verify::open_cuda_device(problem.gpus) : verify::open_cpu_device();
   std::vector<Shape> shapes = problem.tiny;
   const auto add = [&](const std::vector<Shape>& more) { shapes.insert(shapes.end(), more.begin(), more.end()); };
   if (!cuda) add(problem.test);

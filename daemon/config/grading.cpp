@@ -190,9 +190,6 @@ void add_deadlines(std::vector<Option>& all) {
   verifier("verifier.measure", PLACE(grader.verifier.measure), "All of a grading's calls.");
   verifier("verifier.conditions", PLACE(grader.verifier.conditions),
            "Waiting for a quiet, cool GPU; past it `infra_error`.");
-  all.push_back(size("verifier.evict_bytes_max", PLACE(grader.evict_bytes_max), kMiB, 1024 * kGiB,
-                     "What is read at most before a timed call on the cpu device to empty the caches: four times their "
-                     "size does, where memory has the room."));
 }
 
 void add_limits(std::vector<Option>& all) {

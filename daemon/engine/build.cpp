@@ -124,6 +124,10 @@ std::string Engine::build(const BuildSpec& spec, const std::function<void(std::s
     call.on_body = [&](std::string_view bytes) { splitter.feed(bytes); };
     call.stop = stop;
     impl_->demand(call);
+  } catch (const EngineError& error) {
+    if (error.kind != Kind::timeout) throw;
+    throw EngineError(Kind::timeout, error.status,
+                      std::string("build: longer than engine.build_timeout\n") + progress.log.text());
   } catch (const BadStream& error) {
     throw EngineError(Kind::failed, 200, std::string("build: ") + error.what());
   } catch (const BadTar& error) {

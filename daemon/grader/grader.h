@@ -47,7 +47,6 @@ struct Options {
   milliseconds measure_deadline{1'800'000};  // the measuring container; the verifier's own deadlines come first
   milliseconds container_slack{30'000};      // a container's own life beyond the deadline of what it runs
   VerifierSeconds verifier;
-  std::int64_t evict_bytes_max = 1ll << 30;  // read before a timed call on the cpu device
 
   milliseconds claim_wait{2'000}, renew_every{500};  // renew: also how soon a cancel is seen
   milliseconds stop_grace{

@@ -128,8 +128,6 @@ ContainerSpec measure_spec(const Options& options, const Attempt& attempt, const
                   "--uid-base", std::to_string(job.uid_base),
                   "--arch",     options.gpu_arch};
   if (!job.language.empty()) spec.command.insert(spec.command.end(), {"--language", job.language});
-  if (job.device == "cpu")
-    spec.command.insert(spec.command.end(), {"--evict-bytes-max", std::to_string(options.evict_bytes_max)});
   const VerifierSeconds& seconds = options.verifier;
   const std::pair<const char*, double> limits[] = {{"load", seconds.load},
                                                    {"load-python", seconds.load_python},

@@ -21,7 +21,7 @@ SCAN = "raw-cuda/segmented-exclusive-scan"
 FAST = {
     "grader": {"compile_deadline": "30 s", "compile_memory": "2 GiB", "compile_tmp": "256 MiB", "measure_deadline": "3 min",
                "measure_memory": "2 GiB", "measure_tmp": "256 MiB", "measure_shm": "64 MiB", "container_slack": "10 s", "renew_every": "200 ms"},
-    "verifier": {"load": "15 s", "prepare": "20 s", "repetition": "4 s", "measure": "90 s", "evict_bytes_max": "32 MiB"},
+    "verifier": {"load": "15 s", "prepare": "20 s", "repetition": "4 s", "measure": "90 s"},
 }
 RMSNORM = "norm-rope-fusion/fused-residual-add-rmsnorm"
 

@@ -11,6 +11,7 @@
 
 #include "kbench/abi.h"
 #include "verifier/compare/passes.h"
+#include "verifier/device/cpu_cache.h"
 #include "verifier/device/cpu_host.h"
 #include "verifier/device/cpu_memory.h"
 #include "verifier/device/cpu_pool.h"
@@ -39,11 +40,11 @@ double now_us() {
 
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(std::uint64_t evict_bytes_max)
-      : facts_(cpu_facts(pool_.processors())), throttled_at_start_(read_throttled().value_or(0)) {
+  CpuDevice() : facts_(cpu_facts(pool_.processors())), throttled_at_start_(read_throttled().value_or(0)) {
     if (getrandom(&hash_key_, sizeof hash_key_, 0) != sizeof hash_key_) throw DeviceFault("no entropy");
-    const std::uint64_t evicted = evicted_bytes(facts_.l2_bytes, facts_.memory_bytes, evict_bytes_max);
-    if (auto warning = eviction_warning(facts_.l2_bytes, evicted); !warning.empty()) facts_.warnings.push_back(warning);
+    const std::uint64_t evicted = evicted_bytes(facts_.l2_bytes, facts_.memory_bytes, drops_lines_);
+    if (auto warning = eviction_warning(facts_.l2_bytes, evicted, drops_lines_); !warning.empty())
+      facts_.warnings.push_back(warning);
     scratch_ = cpu_private(evicted);
     poison(scratch_->region(), hash_key_);
   }
@@ -122,8 +123,9 @@ class CpuDevice final : public Device {
     return std::max<std::int64_t>(1, count / (pool_.size() * kRangesPerThread));
   }
   void snapshot(const Copy& copy, std::uint64_t order);
-  void evict();
+  void evict(const RepetitionPlan& plan);
 
+  const bool drops_lines_ = can_drop_lines();
   CpuPool pool_;
   Facts facts_;
   std::uint64_t throttled_at_start_;
@@ -174,8 +176,16 @@ void CpuDevice::snapshot(const Copy& copy, std::uint64_t order) {
             });
 }
 
-// By reading: written lines would be flushed inside the window, at the worker's cost. A word brings its whole line.
-void CpuDevice::evict() {
+// What was just written is not left for the window to write back, at the worker's cost: its lines are dropped, or
+// driven out by reading, of which a word brings its whole line.
+void CpuDevice::evict(const RepetitionPlan& plan) {
+  std::vector<Region> written = plan.poisoned;
+  for (const Fill& each : plan.fills) written.push_back(each.to);
+  for (const Region& region : written)
+    if (drops_lines_)
+      pool_.run(static_cast<std::int64_t>(region.bytes), kGrainBytes, [&](std::int64_t begin, std::int64_t end) {
+        drop_lines({region.data + begin, static_cast<std::uint64_t>(end - begin)});
+      });
   const Region scratch = scratch_->region();
   pool_.run(static_cast<std::int64_t>(scratch.bytes / kLineBytes), kGrainBytes / kLineBytes,
             [&](std::int64_t begin, std::int64_t end) {
@@ -197,7 +207,7 @@ Repetition CpuDevice::repeat(const RepetitionPlan& plan, Peer& peer) {
   const double stopped = now_us();
   for (const Fill& each : plan.fills) fill(each, plan.seed);
   for (const Region& region : plan.poisoned) poison(region, plan.poison);
-  if (plan.evict) evict();
+  if (plan.evict) evict(plan);
   peer.stop();
 
   const double a = now_us();
@@ -289,8 +299,6 @@ std::vector<std::string> CpuDevice::complaints() {
 
 }  // namespace
 
-std::unique_ptr<Device> open_cpu_device(std::uint64_t evict_bytes_max) {
-  return std::make_unique<CpuDevice>(evict_bytes_max);
-}
+std::unique_ptr<Device> open_cpu_device() { return std::make_unique<CpuDevice>(); }
 
 }  // namespace kbench::verify

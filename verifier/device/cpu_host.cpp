@@ -14,8 +14,6 @@ namespace {
 
 constexpr char kGroups[] = "/sys/fs/cgroup";
 constexpr std::uint64_t kCacheFallback = 32ULL << 20;
-constexpr std::uint64_t kEvictFactor = 4;  // times the last-level cache
-constexpr std::uint64_t kEvictShare = 8;   // one part in so many of the memory at most: the rest is the task's
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
@@ -119,17 +117,6 @@ Facts cpu_facts(const std::vector<int>& processors) {
       "/sys/devices/system/cpu/cpu" + std::to_string(processors.front()) + "/cpufreq/cpuinfo_max_freq";
   facts.clock_mhz_max = static_cast<double>(number_in(clock).value_or(0)) * 1e-3;
   return facts;
-}
-
-std::uint64_t evicted_bytes(std::uint64_t cache_bytes, std::uint64_t memory_bytes, std::uint64_t most) {
-  return std::min({kEvictFactor * cache_bytes, most, memory_bytes / kEvictShare});
-}
-
-// Twice its size empties a cache that replaces what it has not used for long; less leaves a part of it.
-std::string eviction_warning(std::uint64_t cache_bytes, std::uint64_t evicted) {
-  if (evicted >= 2 * cache_bytes) return "";
-  return "caches are not emptied between calls: they hold " + std::to_string(cache_bytes >> 20) + " MiB, and " +
-         std::to_string(evicted >> 20) + " MiB are read, all that the memory limit and --evict-bytes-max admit";
 }
 
 Jiffies read_jiffies(const std::vector<int>& processors) {

@@ -20,12 +20,6 @@ MemoryFacts read_memory(const std::string& proc, const std::string& groups);  //
 
 Facts cpu_facts(const std::vector<int>& processors);
 
-// How much is to be read to empty a cache: four times its size, as far as that is a small part of the memory there is
-// and not beyond `most`.
-std::uint64_t evicted_bytes(std::uint64_t cache_bytes, std::uint64_t memory_bytes, std::uint64_t most);
-// Empty when it is enough.
-std::string eviction_warning(std::uint64_t cache_bytes, std::uint64_t evicted);
-
 // Jiffies of these processors since boot, all and idle; what the hypervisor took counts as busy.
 struct Jiffies {
   std::uint64_t all = 0, idle = 0;

@@ -96,7 +96,7 @@ struct RepetitionPlan {
   std::vector<Fill> fills;       // in order
   std::vector<Region> poisoned;  // pure outputs and guard bands: random bytes by key and offset
   std::vector<Copy> snapshots;   // outputs and in-out tensors, to private memory
-  bool evict = true;             // read scratch of 4 x L2 before A
+  bool evict = true;             // empty the caches before A
   std::chrono::nanoseconds deadline;
 };
 
@@ -179,12 +179,8 @@ class Device {
   virtual std::vector<std::string> complaints() = 0;
 };
 
-// Caches are emptied before each window by reading four times their size, but no more than this: no less serves but
-// tests of other things, whose gradings then take a tenth of the time on a host with a large cache.
-inline constexpr std::uint64_t kEvictBytesMax = 1ULL << 30;
-
 // Counts for as many GPUs as it is asked to be.
-std::unique_ptr<Device> open_cpu_device(std::uint64_t evict_bytes_max = kEvictBytesMax);
+std::unique_ptr<Device> open_cpu_device();
 // Of exactly the GPUs that are visible: throws DeviceFault when they are not as many as asked for, or cannot reach one
 // another's memory. Absent in builds without CUDA (then throws DeviceFault saying so).
 std::unique_ptr<Device> open_cuda_device(int gpus = 1);

@@ -54,7 +54,6 @@ struct Options {
   // them, then an infrastructure fault. record: noted, and the result carries the flag `disturbed`. Empty: enforce on
   // cuda, record on cpu, where nothing is ranked and processors are seldom alone.
   std::string conditions;
-  std::uint64_t evict_bytes_max = verify::kEvictBytesMax;  // cpu: see device.h
   Deadlines deadlines;
   bool table = false;  // measure: print a table on stdout
 };

@@ -93,10 +93,6 @@ void add_grading(CLI::App* sub, Options& o, bool measuring) {
                   "enforce: wait and void runs on complaints about the device; record: flag the result.\n"
                   "By default enforce on cuda, record on cpu")
       ->check(CLI::IsMember({"enforce", "record"}));
-  sub->add_option("--evict-bytes-max", o.evict_bytes_max,
-                  "What is read at most before a timed call to empty the caches; cpu device")
-      ->capture_default_str()
-      ->check(CLI::Range(std::uint64_t{1} << 20, std::uint64_t{1} << 40));
   auto seconds = [&](const char* name, double& value, const char* text) {
     sub->add_option(name, value, text)->capture_default_str()->check(CLI::Range(0.1, 86400.0));
   };

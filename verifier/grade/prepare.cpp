@@ -154,7 +154,7 @@ void open_device(Session& session) {
       if (asked != "auto") throw;
     }
   }
-  if (!session.device) session.device = verify::open_cpu_device(session.options.evict_bytes_max);
+  if (!session.device) session.device = verify::open_cpu_device();
   const std::string kind = session.device->facts().kind;
   if (!contains(session.problem.devices, kind)) throw GradeFault("task", "the task is not for device " + kind);
 }

@@ -30,7 +30,7 @@ constexpr double kErrorMax = 0.04;
 constexpr std::uint64_t kBytes = kFloats * sizeof(float);
 
 Device& device() {
-  static const std::unique_ptr<Device> opened = open_cpu_device(64 << 20);
+  static const std::unique_ptr<Device> opened = open_cpu_device();
   return *opened;
 }
 

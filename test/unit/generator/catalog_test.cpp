@@ -26,7 +26,7 @@ std::vector<Shape> odd_ends(const Problem& problem) {
 
 // What is wrong with a task, a line each.
 std::string faults_of_task(const std::string& id) {
-  const std::unique_ptr<verify::Device> device = verify::open_cpu_device(16 << 20);
+  const std::unique_ptr<verify::Device> device = verify::open_cpu_device();
   const Definition definition = load(".", id);
   const Problem problem = spread(definition.problem);
   const Author author(".", definition, false, {"-O1"});

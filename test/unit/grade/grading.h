@@ -71,9 +71,8 @@ inline Grading grade_folder(const std::string& submission, const std::string& op
   Grading result;
   result.exit = verify("grade --tests " + task + " --submission " + submission + " --device cpu --out " + out.path +
                        (std::filesystem::exists(task + "/reference-cpu.so") ? "" : " --reference " + reference()) +
-                       " --uid-base " + std::to_string(uid_base()) +
-                       " --evict-bytes-max 16777216 --prepare-seconds 10 --load-seconds 20 " + options + " 2>" +
-                       out.path + "/stderr");
+                       " --uid-base " + std::to_string(uid_base()) + " --prepare-seconds 10 --load-seconds 20 " +
+                       options + " 2>" + out.path + "/stderr");
   result.reward = json_of(out.path + "/reward.json");
   result.details = json_of(out.path + "/details.json");
   result.infra = json_of(out.path + "/infra_error.json");

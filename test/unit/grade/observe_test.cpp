@@ -44,7 +44,7 @@ class WithKernels final : public verify::Device {
   std::vector<std::string> complaints() override { return {}; }
 
  private:
-  std::unique_ptr<verify::Device> cpu_ = verify::open_cpu_device(16 << 20);
+  std::unique_ptr<verify::Device> cpu_ = verify::open_cpu_device();
 };
 
 struct Observed {
