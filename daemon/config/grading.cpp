@@ -14,6 +14,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr char kAllCpus[] = "all";
+// The Engine takes no user id past 2^31 - 1, and a thousand slots have 32 each.
+constexpr std::int64_t kUidFirstMost = 2'147'000'000;
 
 bool is_absolute(const std::string& path) { return path.starts_with('/'); }
 
@@ -131,9 +133,9 @@ void add_slots(std::vector<Option>& all) {
         for (const auto& cpus : c.slots.cpu_slots) list.push_back(cpus.empty() ? kAllCpus : cpus);
         return list;
       }));
-  all.push_back(number("grader.uid_first", PLACE(slots.uid_first), 1'000, 4'000'000'000,
+  all.push_back(number("grader.uid_first", PLACE(slots.uid_first), 1'000, kUidFirstMost,
                        "First user id of the slots; 32 a slot, which nobody else on the machine may have."));
-  all.push_back(number("grader.compile_uid_first", PLACE(grader.compile_uid_first), 1'000, 4'000'000'000,
+  all.push_back(number("grader.compile_uid_first", PLACE(grader.compile_uid_first), 1'000, kUidFirstMost,
                        "First user id of the compilers; one for each submission prepared at a time."));
   all.push_back(text("grader.name", PLACE(grader.name), "a name of letters, digits, - and _, 64 at most",
                      "Of this grader: unique per store, the same after a restart.", [](const std::string& s) {

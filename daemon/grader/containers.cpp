@@ -10,6 +10,8 @@ using engine::milliseconds;
 
 namespace {
 
+constexpr int kKilled = 128 + 9;  // the status of what SIGKILL ended
+
 // Labels alone do not prove it: a container inherits those of its image.
 bool is_of(const engine::Container& container, const std::string& owner) {
   const auto label = [&](const char* key) {
@@ -76,11 +78,12 @@ Finished Containers::run_to_end(const engine::ContainerSpec& spec, engine::milli
   if (!state) {
     kill(engine_, id);
     if (stop.stop_requested()) throw Stopped();
-    finished.deadline_hit = true;
     state = run.wait(engine_.options().kill_timeout);
     if (!state) state = engine_.inspect(id);  // the Engine was away, or it says so itself
     if (!state) throw EngineError(Kind::not_found, 404, spec.name + ": removed by somebody else");
     if (!has_ended(*state)) throw Unkillable(spec.name + " still runs after it was killed");
+    finished.deadline_hit =
+        state->exit_code == kKilled;  // else it had ended by itself, and the Engine was late to say so
   }
   finished.state = *state;
   finished.disturbed = run.disturbed();

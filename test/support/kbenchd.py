@@ -255,12 +255,14 @@ def submission(files, task=SCAN, language="cpp", device="cpu", **more):
 
 
 def configuration(daemon):
+    # Users of its own: the kernel counts a user's processes on the whole machine, and another test may have a fork bomb at work.
+    uid = 1_000_000 + 33_000 * (daemon.port % 30_000)
     tables = {
         "server": {"port": daemon.port},
         "data": {"folder": str(daemon.data)},
         "tasks": {"folder": str(daemon.tasks)},
         "engine": {"socket": daemon.engine.socket},
-        "grader": {"name": daemon.name, "seccomp_file": str(ROOT / "docker/seccomp.json")},
+        "grader": {"name": daemon.name, "uid_first": uid, "compile_uid_first": uid + 32_000, "seccomp_file": str(ROOT / "docker/seccomp.json")},
     }
     for table, options in daemon.settings.items():
         tables[table] = {**tables.get(table, {}), **options}

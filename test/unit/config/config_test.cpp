@@ -212,6 +212,10 @@ TEST_CASE("every limit holds at its edges") {
   CHECK(errors_of("[http]\nbody_bytes_max = 1073741825").size() == 1);
   CHECK(errors_of("[http]\nidle_timeout = \"999 ms\"").size() == 1);
   CHECK(errors_of("[http]\nidle_timeout = \"1 s\"").empty());
+  for (const std::string option : {"uid_first", "compile_uid_first"}) {
+    CHECK(errors_of("[grader]\n" + option + " = 2147000000").empty());
+    CHECK(errors_of("[grader]\n" + option + " = 2147000001").size() == 1);
+  }
   CHECK(errors_of("[http]\nacknowledge_timeout = \"999 ms\"").size() == 1);
   CHECK(errors_of("[http]\nacknowledge_timeout = \"1 s\"").empty());
   CHECK(errors_of("[http]\nacknowledge_timeout = \"1 h\"").empty());

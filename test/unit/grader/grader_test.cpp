@@ -117,6 +117,28 @@ TEST_CASE("a compiler that is too slow or too hungry is the submission's") {
   lab.check_clean();
 }
 
+TEST_CASE("an end of its own that the Engine tells late is no timeout") {
+  Lab lab;
+  lab.options.compile_deadline = lab.options.measure_deadline = milliseconds(100);
+  lab.fake.script(
+      "POST /containers/",
+      [&](const FakeRequest& request) {
+        FakeReply reply = lab.fake.answer_as_usual(request);
+        if (request.path.ends_with("/wait"))
+          reply.stream = [usual = reply.stream](FakeWire& wire, const auto& chunk) {
+            std::string said;
+            const bool whole = usual(wire, [&](std::string_view text) { said += text; });
+            std::this_thread::sleep_for(milliseconds(600));
+            chunk(said);
+            return whole;
+          };
+        return reply;
+      },
+      1000);
+  CHECK(lab.start().wait(lab.submit()).verdict == "correct");
+  lab.check_clean();
+}
+
 TEST_CASE("measuring past its deadline is killed and a timeout, what is around it is nobody's") {
   const std::string doing = GENERATE("measure", "compare");
   Lab lab;
