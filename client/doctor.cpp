@@ -278,11 +278,23 @@ std::string fix_of(const std::string& part) {
   return known != fixes.end() ? known->second : "see kbenchd's log";
 }
 
+// What the server says of itself in the answer that it is not ready.
+void tell_not_ready(const Unreachable& answer, Findings& found) {
+  try {
+    const auto body = parsed(answer.body);
+    for (const auto& check : body.at("checks"))
+      if (const auto part = check.value("part", ""); !check.value("ok", true))
+        found.push_back({Level::fail, "server", "not ready: " + part + ": " + check.value("cause", ""), fix_of(part)});
+  } catch (const std::exception&) {  // no answer of a kbenchd
+    found.push_back({Level::fail, "server", answer.what(), "see kbenchd's log"});
+  }
+}
+
 void look_at_server(Findings& found, Options options) {
   options.patience = std::chrono::milliseconds(0);
   Api api(options);
   try {
-    const auto health = json::parse(api.ask("GET", "/healthz", "", {}, false).body);
+    const auto health = parsed(api.ask("GET", "/healthz", "", {}, false).body);
     found.push_back({Level::ok, "server", "kbenchd " + health.value("version", "?") + " at " + options.url, ""});
   } catch (const std::exception& e) {
     found.push_back({Level::fail, "server", e.what(), "start kbenchd, or set KBENCH_URL"});
@@ -301,12 +313,7 @@ void look_at_server(Findings& found, Options options) {
     api.ask("GET", "/readyz", "", {}, false);
     found.push_back({Level::ok, "server", "ready to grade", ""});
   } catch (const Unreachable& e) {
-    const auto body = json::parse(e.body, nullptr, false);
-    if (!body.is_object()) found.push_back({Level::fail, "server", e.what(), "see kbenchd's log"});
-    for (const auto& check : body.is_object() ? body.value("checks", json::array()) : json::array()) {
-      if (const auto part = check.value("part", ""); !check.value("ok", true))
-        found.push_back({Level::fail, "server", "not ready: " + part + ": " + check.value("cause", ""), fix_of(part)});
-    }
+    tell_not_ready(e, found);
   } catch (const std::exception& e) {
     found.push_back({Level::fail, "server", e.what(), "see kbenchd's log; is KBENCH_URL that of a kbenchd?"});
   }

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "client/client.h"
+
 namespace kbench::client {
 
 // Throws what nlohmann::json::parse throws, and std::runtime_error for what is nested so deep that copying or writing

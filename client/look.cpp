@@ -1,5 +1,6 @@
 // status, list, log, details, cancel, tasks, gpus: one question, one answer.
 #include <cstdio>
+#include <set>
 
 #include "client/commands.h"
 #include "client/json.h"
@@ -74,6 +75,7 @@ int list(Api& api, const Listing& given, bool as_json) {
   std::vector<std::vector<std::string>> rows{{"ID", "TASK", "DEVICE", "STATE", "VERDICT", "REWARD", "CREATED"}};
   const auto is_full = [&] { return rows.size() > static_cast<std::size_t>(given.limit); };
   std::string cursor;
+  std::set<std::string> seen;
   do {
     const auto page = parsed(
         api.ask("GET", "/api/v1/submissions" + query + (cursor.empty() ? "" : "&cursor=" + encoded(cursor))).body);
@@ -84,7 +86,7 @@ int list(Api& api, const Listing& given, bool as_json) {
                       text_in(s, "verdict"), reward_in(s), text_in(s, "created")});
     }
     const auto next = given.all || !is_full() ? text_in(page, "next") : "";  // pages may be short before the end
-    if (!next.empty() && next == cursor) throw std::runtime_error("the server's list goes in a circle");
+    if (!next.empty() && !seen.insert(next).second) throw std::runtime_error("the server's list goes in a circle");
     cursor = next;
   } while (!cursor.empty());
   if (!as_json) print(table(rows));

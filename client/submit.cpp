@@ -13,7 +13,6 @@ namespace kbench::client {
 namespace {
 
 using nlohmann::json;
-using std::chrono::steady_clock;
 
 std::string random_key() {
   unsigned char bytes[16];

@@ -192,6 +192,8 @@ std::vector<std::string> contradictions(const Config& config) {
           "queue.retry_delay: greater than queue.retry_delay_max");
   require(config.queue.lease >= 4 * config.grader.renew_every,
           "queue.lease: less than four times grader.renew_every, so that one late renewal would lose it");
+  require(config.http.acknowledge_timeout >= config.http.request_timeout,
+          "http.acknowledge_timeout: less than http.request_timeout, so that who reads slowly would be taken for gone");
   require(config.engine.backoff_min <= config.engine.backoff_max,
           "engine.backoff_min: greater than engine.backoff_max");
   const std::uint64_t slots_end = config.slots.uid_first + 1'000ull * config.slots.uids_per_slot;

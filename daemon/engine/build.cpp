@@ -127,7 +127,7 @@ std::string Engine::build(const BuildSpec& spec, const std::function<void(std::s
   } catch (const EngineError& error) {
     if (error.kind != Kind::timeout) throw;
     throw EngineError(Kind::timeout, error.status,
-                      std::string("build: longer than engine.build_timeout\n") + progress.log.text());
+                      std::string(error.what()) + " (see engine.build_timeout)\n" + progress.log.text());
   } catch (const BadStream& error) {
     throw EngineError(Kind::failed, 200, std::string("build: ") + error.what());
   } catch (const BadTar& error) {

@@ -24,7 +24,7 @@ bool can_drop_lines() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_CLFLUSHOPT) != 0;
 }
 
-// Not clflush, which waits for each line before the next: 70 times as long.
+// Not clflush, which waits for each line before it takes the next.
 __attribute__((target("clflushopt"))) void drop_lines(Region region) {
   _mm_mfence();
   for (std::uint64_t at = 0; at < region.bytes; at += kLineBytes) _mm_clflushopt(region.data + at);

@@ -135,6 +135,12 @@ TEST_CASE("whatever doctor finds amiss, it says the fix") {
         }) == static_cast<int>(checks.size()));
   CHECK(fix_of(found, "server", "not ready: image").starts_with("scripts/build-base"));
   CHECK(fix_of(found, "server", "not ready: what is to come") == "see kbenchd's log");
+  for (const std::string& strange :
+       {std::string(1'000'000, '['), std::string(R"({"checks":[7]})"), std::string("{}")}) {
+    readiness = strange;
+    found = check_fixes(host.findings(options));
+    CHECK(fix_of(found, "server", options.url + ": ") == "see kbenchd's log");
+  }
   for (const int status : {401, 500, 503}) {
     gpus_status = status;
     check_fixes(host.findings(options));

@@ -195,6 +195,8 @@ repetition = "1500 ms"
 TEST_CASE("options that do not go together are told, too") {
   CHECK_THAT(errors_of("[queue]\nlease = \"1 s\"\n[grader]\nrenew_every = \"500 ms\"").at(0),
              Contains("k.toml: queue.lease: "));
+  CHECK_THAT(errors_of("[http]\nacknowledge_timeout = \"29 s\"").at(0), Contains("http.acknowledge_timeout: "));
+  CHECK(errors_of("[http]\nacknowledge_timeout = \"30 s\"").empty());
   CHECK_THAT(errors_of("[http]\nanswers_bytes_max = \"31 MiB\"").at(0), Contains("http.answers_bytes_max: "));
   CHECK(errors_of("[http]\nanswers_bytes_max = \"32 MiB\"").empty());
   const auto errors = errors_of("[data]\nfolder = \"/" + std::string(70, 'x') +
@@ -217,7 +219,7 @@ TEST_CASE("every limit holds at its edges") {
     CHECK(errors_of("[grader]\n" + option + " = 2147000001").size() == 1);
   }
   CHECK(errors_of("[http]\nacknowledge_timeout = \"999 ms\"").size() == 1);
-  CHECK(errors_of("[http]\nacknowledge_timeout = \"1 s\"").empty());
+  CHECK(errors_of("[http]\nacknowledge_timeout = \"1 s\"\nrequest_timeout = \"1 s\"").empty());
   CHECK(errors_of("[http]\nacknowledge_timeout = \"1 h\"").empty());
   CHECK(errors_of("[http]\nacknowledge_timeout = \"61 min\"").size() == 1);
 }
