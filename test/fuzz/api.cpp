@@ -140,8 +140,8 @@ void check_page(Site& site, const http::Response& response) {
   require(below.empty() || next <= below, "the next page is older");
   const auto more = site.ask("GET", "/api/v1/submissions?cursor=" + next);
   require(more && more->status == 200, "the cursor of a page is taken");
-  for (const Json& each : Json::parse(more->body).at("submissions"))
-    require(each.at("id") < next, "older than the page");
+  const Json older = Json::parse(more->body);
+  for (const Json& each : older.at("submissions")) require(each.at("id") < next, "older than the page");
 }
 
 // A stream goes on behind the event that the client has.
@@ -156,6 +156,7 @@ void check_stream(const http::Response& response, const std::string& last) {
 
 void check_key(Site& site, const std::string& key) {
   static std::map<std::string, std::string> known;  // to where its submission is
+  static std::vector<std::string> waiting;          // the submissions
   const auto made =
       site.ask("POST", "/api/v1/submissions", {{"content-type", "application/json"}, {"idempotency-key", key}},
                R"({"task":"copy","device":"cpu","files":{"a.cpp":"int x;"}})");
@@ -163,9 +164,16 @@ void check_key(Site& site, const std::string& key) {
   const bool good = !key.empty() && key.size() <= kKeyBytes &&
                     std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 0x7f; });
   require((made->status == 400) == !good, "a key of visible ASCII, neither empty nor long");
-  if (made->status != 202)
-    return require(!good || (made->status == 503 && !known.contains(key)), "refused when the queue is full");
-  const bool first = known.emplace(key, made->headers.at("Location")).second;
+  if (made->status != 202) {
+    require(!good || (made->status == 503 && !known.contains(key)), "refused when the queue is full");
+    if (!good) return;
+    require(!waiting.empty(), "full of what was handed in");
+    for (const std::string& id : waiting) site.store->cancel(id);  // there is room again
+    return waiting.clear();
+  }
+  const std::string where = made->headers.at("Location");
+  const bool first = known.emplace(key, where).second;
+  if (first) waiting.push_back(where.substr(where.rfind('/') + 1));
   require(first != made->headers.contains("Idempotency-Replayed"), "a key that was there before is said to be");
   require(known.at(key) == made->headers.at("Location"), "one key, one submission");
 }

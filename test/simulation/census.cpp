@@ -50,6 +50,7 @@ constexpr Place kPlaces[] = {
     {"slot-phase", "restart death", 10},
     {"measure-phase", "restart death", 6},
     {"program", "stalls", 4},
+    {"lease", "stalls", 10},  // what renews and hands in comes late, others do not
     // The work folder's file system.
     {"mkdir", "full io"},
     {"mkdirat", "full io", 8},

@@ -91,6 +91,7 @@ class Watched : public grader::AttemptSource {
   }
   // It may have asked the store, or have done so within the last third of a lease.
   Hold renew(const std::string& id, int attempt) override {
+    perhaps_late();
     const std::int64_t before = now_ms();
     const Hold hold = real_->renew(id, attempt);
     Truth::Known& known = truth_.accepted[id];
@@ -112,10 +113,15 @@ class Watched : public grader::AttemptSource {
     return real_->event(id, attempt, seq, type, json);
   }
   bool finish(const std::string& id, int attempt, const store::Outcome& outcome) override {
+    perhaps_late();
     give_up(id, attempt);
     perhaps_yield();
     const bool accepted = real_->finish(id, attempt, outcome);
     if (accepted && outcome.kind != store::Outcome::Kind::infra) {
+      const Truth::Known& known = truth_.accepted[id];
+      if (attempt != known.attempt)
+        fail(id + ": the result of attempt " + std::to_string(attempt) + " was accepted after attempt " +
+             std::to_string(known.attempt) + " was claimed");
       auto& finals = truth_.accepted[id].finals;
       finals.emplace_back(attempt, outcome.verdict);
       if (finals.size() > 1) fail(id + ": two results were accepted");
@@ -129,6 +135,9 @@ class Watched : public grader::AttemptSource {
   std::vector<store::Lease> held() override { return real_->held(); }
 
  private:
+  void perhaps_late() {
+    if (strikes("lease", "stalls", 0)) sleep_ms(chance().magnitude(4 * lease_));
+  }
   void give_up(const std::string& id, int attempt) {
     Truth::Known& known = truth_.accepted[id];
     if (attempt == known.attempt) known.held = false;
