@@ -370,7 +370,7 @@ std::optional<Image> Engine::image(const std::string& reference) {
 std::vector<Image> Engine::images(const std::string& label) {
   sim::Call call("images");
   std::vector<Image> all;
-  for (const auto& [id, image] : host().images)
+  for (const auto& [id, image] : host().images)  // coro-lint: ok, a reference
     if (has_label(image.labels, label)) all.push_back(image);
   call.answered();
   return all;
@@ -444,7 +444,7 @@ std::optional<Container> Engine::inspect(const std::string& id_or_name) {
 std::vector<Container> Engine::containers(const std::string& wanted) {
   sim::Call call("containers");
   std::vector<Container> all;
-  for (const auto& [id, box] : host().boxes)
+  for (const auto& [id, box] : host().boxes)  // coro-lint: ok, a reference
     if (has_label(box.facts.labels, wanted)) all.push_back(box.facts);
   call.answered();
   return all;
