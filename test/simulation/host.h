@@ -73,10 +73,11 @@ class Host {
   bool is_down() const;
   void restart();
   void later(std::function<void()> what);
-  int life = 0;                    // of the program: its number
-  int made = 0;                    // containers and images
-  std::uint64_t disturbances = 0;  // times that all connections broke
-  bool container_writes = false;   // not the program
+  bool owes() const { return !later_.empty(); }  // something will yet happen that nobody waits for
+  int life = 0;                                  // of the program: its number
+  int made = 0;                                  // containers and images
+  std::uint64_t disturbances = 0;                // times that all connections broke
+  bool container_writes = false;                 // not the program
 
  private:
   void finish(Box& box);

@@ -413,7 +413,7 @@ class Schedule {
         look(db, id);
         all = all && truth_.accepted[id].ended;
       }
-      if (all && left_over().empty()) return;
+      if (all && left_over().empty() && !host_.owes()) return;
     }
     std::string left = left_over();
     for (const auto& [id, known] : truth_.accepted)
