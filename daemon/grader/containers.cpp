@@ -82,8 +82,8 @@ Finished Containers::run_to_end(const engine::ContainerSpec& spec, engine::milli
     if (!state) state = engine_.inspect(id);  // the Engine was away, or it says so itself
     if (!state) throw EngineError(Kind::not_found, 404, spec.name + ": removed by somebody else");
     if (!has_ended(*state)) throw Unkillable(spec.name + " still runs after it was killed");
-    finished.deadline_hit =
-        state->exit_code == kKilled;  // else it had ended by itself, and the Engine was late to say so
+    // Else it had ended by itself, and the Engine was late to say so.
+    finished.deadline_hit = state->exit_code == kKilled;
   }
   finished.state = *state;
   finished.disturbed = run.disturbed();

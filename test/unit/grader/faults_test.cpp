@@ -64,13 +64,6 @@ class FakeInventory : public gpu::Inventory {
   }
 };
 
-FakeReply builds_for_ever(std::atomic<int>& begun) {
-  return {.stream = [&](FakeWire& wire, const auto& chunk) {
-    for (++begun; !wire.gone(); std::this_thread::sleep_for(milliseconds(1))) chunk(R"({"stream":"Step 1/9"})");
-    return true;
-  }};
-}
-
 }  // namespace
 
 TEST_CASE("rule 10: an Engine that restarts costs attempts, not the submission, whatever was under way") {
@@ -92,7 +85,12 @@ TEST_CASE("rule 10: an Engine that restarts costs attempts, not the submission, 
   lab.fake.restart(milliseconds(100));
   const store::Submission done = lab.wait(id);
   CHECK(done.verdict == "correct");
-  CHECK(done.attempt > 1);
+  if (kind == "measure") {
+    CHECK(done.attempt == 2);
+  } else {
+    CHECK(done.attempt >
+          1);  // what is asked for while the Engine is away is given back at once, and counts for nothing
+  }
   CHECK(lab.count_events(id, "verdict") == 1);
   lab.check_clean();
 }
@@ -258,26 +256,6 @@ TEST_CASE("rule 10: images that do not build end as infra_error of the image") {
   CHECK(done.verdict == "infra_error");
   CHECK(done.reason.find("COPY failed") != std::string::npos);
   CHECK(done.reason.starts_with("image: "));
-}
-
-TEST_CASE("an image or a reference that takes longer than its deadline is infrastructure, and the deadline is named") {
-  const std::string what = GENERATE("image", "reference");
-  Lab lab;
-  std::atomic<int> builds = 0;
-  if (what == "image") {
-    lab.engine_options.build_timeout = milliseconds(100);
-    lab.fake.script("POST /build", builds_for_ever(builds), 100);
-  } else {
-    lab.options.reference_deadline = milliseconds(100);
-    lab.behave("reference", until_killed);
-  }
-  lab.start();
-  const store::Submission done = lab.wait(lab.submit());
-  CHECK(done.verdict == "infra_error");
-  CAPTURE(done.reason);
-  CHECK(done.reason.starts_with(what + ": "));
-  CHECK(done.reason.find(what == "image" ? "engine.build_timeout" : "grader.reference_deadline") != std::string::npos);
-  lab.check_clean();
 }
 
 TEST_CASE("rule 10: a verifier or compiler that leaves nothing is infrastructure") {

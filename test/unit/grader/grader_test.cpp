@@ -117,6 +117,26 @@ TEST_CASE("a compiler that is too slow or too hungry is the submission's") {
   lab.check_clean();
 }
 
+TEST_CASE("an image or a reference that takes longer than its deadline is infrastructure, and the deadline is named") {
+  const std::string what = GENERATE("image", "reference");
+  Lab lab;
+  std::atomic<int> builds = 0;
+  if (what == "image") {
+    lab.engine_options.build_timeout = milliseconds(100);
+    lab.fake.script("POST /build", builds_for_ever(builds), 100);
+  } else {
+    lab.options.reference_deadline = milliseconds(100);
+    lab.behave("reference", until_killed);
+  }
+  lab.start();
+  const store::Submission done = lab.wait(lab.submit());
+  CHECK(done.verdict == "infra_error");
+  CAPTURE(done.reason);
+  CHECK(done.reason.starts_with(what + ": "));
+  CHECK(done.reason.find(what == "image" ? "engine.build_timeout" : "grader.reference_deadline") != std::string::npos);
+  lab.check_clean();
+}
+
 TEST_CASE("an end of its own that the Engine tells late is no timeout") {
   Lab lab;
   lab.options.compile_deadline = lab.options.measure_deadline = milliseconds(100);

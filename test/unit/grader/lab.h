@@ -66,6 +66,13 @@ inline FakeEnd until_killed(const FakeJob&, std::stop_token killed) {
   return {};
 }
 
+inline FakeReply builds_for_ever(std::atomic<int>& begun) {
+  return {.stream = [&](FakeWire& wire, const auto& chunk) {
+    for (++begun; !wire.gone(); std::this_thread::sleep_for(milliseconds(1))) chunk(R"({"stream":"Step 1/9"})");
+    return true;
+  }};
+}
+
 struct Lab {
   std::string folder = [] {
     char name[] = "/tmp/kbench-lab-XXXXXX";
